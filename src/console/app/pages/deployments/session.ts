@@ -1,0 +1,168 @@
+/** One conversation with an assistant: its runs one after the other, on one thread or on none. */
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { messageOf } from '../../api/load.ts';
+import type { Deployments, JsonObject } from './api.ts';
+import { begin, EMPTY, failed, finish, standing, take, type Transcript } from './transcript.ts';
+
+export const STREAM_MODES = [
+  'values',
+  'updates',
+  'messages-tuple',
+  'custom',
+  'tasks',
+  'checkpoints',
+  'debug',
+  'events',
+] as const;
+
+export interface Choice {
+  readonly assistantId: string;
+  /** An id, `new`, or `none`. */
+  readonly thread: string;
+  readonly checkpointId: string | null;
+}
+
+export interface Options {
+  readonly modes: readonly string[];
+  readonly subgraphs: boolean;
+  readonly stepwise: boolean;
+  /** Empty: none. */
+  readonly webhook: string;
+}
+
+export interface Session {
+  readonly transcript: Transcript;
+  /** `request`: its input or command. `messages`: shown at once, before the run says so itself. */
+  readonly run: (request: JsonObject, messages: readonly JsonObject[]) => void;
+  readonly cancel: () => void;
+}
+
+/** `onThread` hears of the thread that a run has made. */
+export function useSession(
+  deployments: Deployments,
+  choice: Choice,
+  options: Options,
+  onThread: (threadId: string) => void,
+): Session {
+  const [transcript, setTranscript] = useState<Transcript>(EMPTY);
+  /** The run that is shown; another one's events are not. */
+  const current = useRef<Following | null>(null);
+  const ownThread = useRef<string | null>(null);
+  const { assistantId, thread, checkpointId } = choice;
+
+  useEffect(() => {
+    // A thread of our own making is shown already.
+    if (thread === ownThread.current && checkpointId === null) return;
+    const aborter = new AbortController();
+    // What still runs on the thread before goes on there, unseen.
+    current.current?.aborter.abort();
+    current.current = null;
+    setTranscript(EMPTY);
+    ownThread.current = null;
+    if (thread === 'new' || thread === 'none') return;
+    const read =
+      checkpointId === null
+        ? deployments.state(thread, aborter.signal)
+        : deployments.stateAt(thread, checkpointId, aborter.signal);
+    read.then(
+      (state) =>
+        setTranscript(
+          standing(
+            state.values,
+            state.tasks.flatMap(({ interrupts }) => interrupts),
+          ),
+        ),
+      (error: unknown) => {
+        if (!aborter.signal.aborted) setTranscript(failed(EMPTY, messageOf(error)));
+      },
+    );
+    return () => aborter.abort();
+  }, [deployments, assistantId, thread, checkpointId]);
+
+  useEffect(() => () => current.current?.aborter.abort(), []);
+
+  const follow = async (run: Following, request: JsonObject, show: Show): Promise<void> => {
+    if (thread === 'new') {
+      run.threadId = (await deployments.createThread()).thread_id;
+      ownThread.current = run.threadId;
+      onThread(run.threadId);
+    } else if (thread !== 'none') {
+      run.threadId = thread;
+      ownThread.current = thread;
+      if (checkpointId !== null) onThread(thread);
+    }
+    await deployments.stream(
+      run.threadId,
+      {
+        assistant_id: assistantId,
+        stream_mode: options.modes,
+        stream_subgraphs: options.subgraphs,
+        // Without a thread there is no other way to cancel it.
+        ...(run.threadId === null ? { on_disconnect: 'cancel' } : {}),
+        ...(options.stepwise ? { interrupt_before: '*' } : {}),
+        ...(options.webhook === '' ? {} : { webhook: options.webhook }),
+        ...(checkpointId === null ? {} : { checkpoint: { checkpoint_id: checkpointId } }),
+        ...request,
+      },
+      (event) =>
+        show((before) => {
+          const next = take(before, event);
+          run.runId = next.runId;
+          return next;
+        }),
+      run.aborter.signal,
+    );
+  };
+
+  return {
+    transcript,
+    run: (request, messages) => {
+      const run: Following = { aborter: new AbortController(), threadId: null, runId: null, cancelling: null };
+      const show: Show = (change) => {
+        if (current.current === run) setTranscript(change);
+      };
+      current.current = run;
+      show((before) => begin(before, messages));
+      follow(run, request, show).then(
+        async () => {
+          // The stream of a run that is cancelled may end before the answer to the request that did it.
+          const isCancelled = await run.cancelling;
+          show((before) => finish(before, isCancelled === true ? 'cancelled' : 'ended'));
+        },
+        (error: unknown) =>
+          show((before) =>
+            run.aborter.signal.aborted ? finish(before, 'cancelled') : failed(before, messageOf(error)),
+          ),
+      );
+    },
+    cancel: () => {
+      const run = current.current;
+      if (run === null) return;
+      if (run.threadId === null || run.runId === null) return run.aborter.abort();
+      // The run ends its stream itself, when it has stopped.
+      run.cancelling = deployments.cancelRun(run.threadId, run.runId).then(
+        () => {
+          setTranscript((before) => finish(before, 'cancelled'));
+          return true;
+        },
+        (error: unknown) => {
+          setTranscript((before) =>
+            before.phase === 'running' ? failed(before, `It could not be cancelled: ${messageOf(error)}`) : before,
+          );
+          return false;
+        },
+      );
+    },
+  };
+}
+
+type Show = (change: (before: Transcript) => Transcript) => void;
+
+interface Following {
+  readonly aborter: AbortController;
+  /** Null until there is one, and on a stateless run. */
+  threadId: string | null;
+  runId: string | null;
+  /** Whether it has been cancelled; null until somebody wants that. */
+  cancelling: Promise<boolean> | null;
+}

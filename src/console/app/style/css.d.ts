@@ -1,0 +1,2 @@
+/** The bundler takes style sheets that modules import. */
+declare module '*.css';

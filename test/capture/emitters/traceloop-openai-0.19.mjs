@@ -1,0 +1,12 @@
+/** Traceloop's instrumentation of the OpenAI client as it was before the structured messages: indexed attributes. */
+import OpenAI from 'openai';
+import { OpenAIInstrumentation } from 'traceloop-openai-0.19';
+import { capture, provider } from './exporter.mjs';
+import { clientOptions, scenarios } from './openai.mjs';
+
+const instrumentation = new OpenAIInstrumentation({ traceContent: true });
+instrumentation.setTracerProvider(provider);
+instrumentation.manuallyInstrument(OpenAI);
+const client = new OpenAI(clientOptions);
+await scenarios(client, capture);
+await capture('completions', () => client.completions.create({ model: 'gpt-3.5-turbo-instruct', prompt: 'Weather?' }));

@@ -1,0 +1,75 @@
+/** Every page, dark and light, for everyone: the accessibility checker finds nothing, and the system's choice of colours is followed. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { accessibilityProblems, NO_BROWSER, openStage, until, type Stage } from './browser.ts';
+import { failingReport, makeScenario, retrieval, send, sendWorkload, supportAgent, vision } from './workload.ts';
+
+describe('the look of the pages', { skip: NO_BROWSER }, () => {
+  let stage: Stage;
+  const ids: string[] = [];
+  before(async () => {
+    stage = await openStage();
+    await sendWorkload(stage.base, { seed: 2, traceCount: 60, spanMs: 600_000, endMs: Date.now() - 1000 });
+    for (const [index, scenario] of [supportAgent, retrieval, failingReport, vision].entries()) {
+      const { body, traceId } = makeScenario(scenario, { seed: 900 + index, endMs: Date.now(), durationMs: 2000 });
+      ids.push(traceId.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'));
+      await send(stage.base, body, 'look');
+    }
+    await until(async () => {
+      const answer = await fetch(`${stage.base}/api/stats`);
+      return ((await answer.json()) as { trace_count: number }).trace_count === 64;
+    }, 'all traces');
+  });
+  after(() => stage.close());
+
+  const pages: [name: string, path: () => string, ready: string, keys: readonly string[]][] = [
+    ['the list', () => '/', '.traces-body [role=row]', ['j', 'x']],
+    ['the narrowed list', () => '/?project=look&min_duration_ms=10&since=0', '.traces-body [role=row]', []],
+    ['a list that nothing passes', () => '/?text=nosuchword', '.empty', []],
+    ['an agent’s trace', () => `/console/trace/${ids[0]}`, '#run-panel .message', ['j']],
+    ['a retriever’s trace', () => `/console/trace/${ids[1]}`, '#run-panel .part', ['j', 'j']],
+    ['a failed trace', () => `/console/trace/${ids[2]}`, '#run-panel .part', ['e']],
+    ['a trace with a picture', () => `/console/trace/${ids[3]}`, '#run-panel .part', ['j', '3']],
+    ['metadata', () => `/console/trace/${ids[0]}`, '#run-panel .part', ['j', '2']],
+    ['a comparison', () => `/console/compare/${ids[0]}/${ids[2]}`, '.part', ['j']],
+    ['a choice of another', () => `/console/compare/${ids[0]}`, '.choose li', []],
+    ['a trace that is not there', () => '/console/trace/00000000-0000-4000-8000-000000000000', '.empty', []],
+    ['a page that is not there', () => '/console/nothing', '.empty', []],
+    ['the keyboard overview', () => '/', '.traces-body [role=row]', ['?']],
+  ];
+  for (const colorScheme of ['dark', 'light'] as const) {
+    for (const [name, path, ready, keys] of pages) {
+      test(`${name}, ${colorScheme}: nothing to object to`, async () => {
+        const { page } = await stage.open(path(), { colorScheme, allowed: /404/ });
+        await page.locator(ready).first().waitFor();
+        for (const key of keys) await page.keyboard.press(key);
+        // Drawn with what the keys brought.
+        await page.locator('main :is([aria-busy=false], .detail, .empty, .choose)').first().waitFor();
+        await until(async () => (await page.locator('.stale').count()) === 0, 'the list');
+        assert.deepEqual(await accessibilityProblems(page), []);
+        const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+        assert.equal(background, colorScheme === 'dark' ? 'rgb(14, 16, 22)' : 'rgb(255, 255, 255)');
+      });
+    }
+  }
+
+  test('a change of the system’s colours is followed at once, in the histogram as well', async () => {
+    const { page } = await stage.open('/', { colorScheme: 'light' });
+    const canvas = page.locator('.heatmap canvas');
+    await canvas.waitFor();
+    const drawn = (): Promise<string> => canvas.evaluate((element) => (element as HTMLCanvasElement).toDataURL());
+    const light = await drawn();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await until(async () => (await canvas.count()) === 1 && (await drawn()) !== light, 'other colours');
+    assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(14, 16, 22)');
+  });
+
+  test('a narrow window loses nothing', async () => {
+    const { page } = await stage.open('/', { viewport: { width: 700, height: 800 } });
+    await page.locator('.traces-body [role=row]').first().waitFor();
+    const overflow = await page.evaluate(
+      () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    );
+    assert.equal(overflow, 0);
+  });
+});
