@@ -12,8 +12,11 @@
  */
 import { base64 } from '../translate/base64.ts';
 import { Word } from '../translate/kernel/kernel.ts';
-import type { Kernel, Literal } from '../translate/kernel/kernel.ts';
+import type { Kernel } from '../translate/kernel/kernel.ts';
 import type { Writer } from '../translate/writer.ts';
+import { ANY_VALUE, Kind, MAX_FIELDS, schema } from './otlpschema.ts';
+import type { Field, Message } from './otlpschema.ts';
+import { NO_ID, unusualId } from './unusualid.ts';
 
 const QUOTE = 0x22;
 const OPEN_OBJECT = 0x7b;
@@ -34,39 +37,6 @@ const LENGTH_BYTES = 5;
 const MAX_DEPTH = 160;
 /** Containers in containers; the kernel's bound, MAX_JSON_DEPTH in layout.ts. */
 const MAX_JSON_DEPTH = 512;
-/** Most fields that a message of ours has. */
-const MAX_FIELDS = 16;
-
-const Kind = {
-  String: 1,
-  Message: 2,
-  Messages: 3,
-  Fixed64: 4,
-  Int64: 5,
-  Uint32: 6,
-  Fixed32: 7,
-  Double: 8,
-  Bool: 9,
-  Bytes: 10,
-  TraceId: 11,
-  SpanId: 12,
-  SpanKind: 13,
-  StatusCode: 14,
-} as const;
-
-interface Field {
-  readonly camel: Literal;
-  readonly snake: Literal;
-  readonly name: string;
-  readonly number: number;
-  readonly kind: number;
-  readonly message: Message | null;
-}
-
-interface Message {
-  readonly name: string;
-  readonly fields: Field[];
-}
 
 /** Thrown inside this file only; `transcode` turns it into a message for the client. */
 class JsonProblem extends Error {}
@@ -613,114 +583,6 @@ const MAX_UINT64 = 18_446_744_073_709_549_568; // the largest double below 2^64
 /** An integer that fits no 64 bits becomes AnyValue.double_value. */
 const INT_OVERFLOW_FIELD = 4;
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-const ANY_VALUE = 'value';
 const MINUS = 0x2d;
 const DIGIT_0 = 0x30;
 const DIGIT_9 = 0x39;
-/** An id that no span has: wherever it is looked at, its length gives it away. */
-const NO_ID = new Uint8Array(1);
-
-function unusualId(text: string, count: number): Uint8Array {
-  if (text.length === 2 * count) return /^[0-9a-f]*$/i.test(text) ? Buffer.from(text, 'hex') : NO_ID;
-  if (count === 16 && text.length === 36 && /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)) {
-    return Buffer.from(text.replaceAll('-', ''), 'hex');
-  }
-  const bytes = base64(text);
-  if (bytes === null) return NO_ID;
-  if (bytes.length === count) return bytes;
-  if (text.length === 4 * Math.ceil((2 * count) / 3)) {
-    const hex = Buffer.from(bytes).toString('latin1');
-    if (hex.length === 2 * count && /^[0-9a-f]*$/i.test(hex)) return Buffer.from(hex, 'hex');
-  }
-  return NO_ID;
-}
-
-/** The messages of OTLP, from the published field tables. */
-function schema(kernel: Kernel): Message {
-  const field = (number: number, name: string, kind: number, message: Message | null = null): Field => {
-    const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    return { number, name, kind, message, camel: kernel.literal(name), snake: kernel.literal(snake) };
-  };
-  const anyValue: Message = { name: ANY_VALUE, fields: [] };
-  const keyValue: Message = {
-    name: 'attribute',
-    fields: [field(1, 'key', Kind.String), field(2, 'value', Kind.Message, anyValue)],
-  };
-  anyValue.fields.push(
-    field(1, 'stringValue', Kind.String),
-    field(2, 'boolValue', Kind.Bool),
-    field(3, 'intValue', Kind.Int64),
-    field(4, 'doubleValue', Kind.Double),
-    field(5, 'arrayValue', Kind.Message, {
-      name: 'arrayValue',
-      fields: [field(1, 'values', Kind.Messages, anyValue)],
-    }),
-    field(6, 'kvlistValue', Kind.Message, {
-      name: 'kvlistValue',
-      fields: [field(1, 'values', Kind.Messages, keyValue)],
-    }),
-    field(7, 'bytesValue', Kind.Bytes),
-  );
-  const attributes = (number: number): Field => field(number, 'attributes', Kind.Messages, keyValue);
-  const event: Message = {
-    name: 'event',
-    fields: [field(1, 'timeUnixNano', Kind.Fixed64), field(2, 'name', Kind.String), attributes(3)],
-  };
-  const link: Message = {
-    name: 'link',
-    fields: [
-      field(1, 'traceId', Kind.TraceId),
-      field(2, 'spanId', Kind.SpanId),
-      field(3, 'traceState', Kind.String),
-      attributes(4),
-    ],
-  };
-  const status: Message = {
-    name: 'status',
-    fields: [field(2, 'message', Kind.String), field(3, 'code', Kind.StatusCode)],
-  };
-  const span: Message = {
-    name: 'span',
-    fields: [
-      field(1, 'traceId', Kind.TraceId),
-      field(2, 'spanId', Kind.SpanId),
-      field(3, 'traceState', Kind.String),
-      field(4, 'parentSpanId', Kind.SpanId),
-      field(5, 'name', Kind.String),
-      field(6, 'kind', Kind.SpanKind),
-      field(7, 'startTimeUnixNano', Kind.Fixed64),
-      field(8, 'endTimeUnixNano', Kind.Fixed64),
-      attributes(9),
-      field(10, 'droppedAttributesCount', Kind.Uint32),
-      field(11, 'events', Kind.Messages, event),
-      field(12, 'droppedEventsCount', Kind.Uint32),
-      field(13, 'links', Kind.Messages, link),
-      field(14, 'droppedLinksCount', Kind.Uint32),
-      field(15, 'status', Kind.Message, status),
-      field(16, 'flags', Kind.Fixed32),
-    ],
-  };
-  const scope: Message = {
-    name: 'scope',
-    fields: [field(1, 'name', Kind.String), field(2, 'version', Kind.String), attributes(3)],
-  };
-  const scopeSpans: Message = {
-    name: 'scopeSpans',
-    fields: [
-      field(1, 'scope', Kind.Message, scope),
-      // before protocol 0.15
-      field(1, 'instrumentationLibrary', Kind.Message, scope),
-      field(2, 'spans', Kind.Messages, span),
-    ],
-  };
-  const resourceSpans: Message = {
-    name: 'resourceSpans',
-    fields: [
-      field(1, 'resource', Kind.Message, { name: 'resource', fields: [attributes(1)] }),
-      field(2, 'scopeSpans', Kind.Messages, scopeSpans),
-      field(1000, 'instrumentationLibrarySpans', Kind.Messages, scopeSpans),
-      field(1000, 'deprecatedScopeSpans', Kind.Messages, scopeSpans),
-    ],
-  };
-  return { name: 'request', fields: [field(1, 'resourceSpans', Kind.Messages, resourceSpans)] };
-}
