@@ -9,10 +9,13 @@ export interface RawResponse {
   readonly body: Buffer;
 }
 
+/** The server closed the connection without a whole response. */
+export class ConnectionCut extends Error {}
+
 export interface RawConnection {
   readonly socket: Socket;
   write(bytes: string | Uint8Array): void;
-  /** The next response; rejects when the connection ends before there is one. Bodies by Content-Length or chunked. */
+  /** The next response; rejects with a {@link ConnectionCut} when there is none. Bodies by Content-Length or chunked. */
   response(options?: { readonly head?: boolean }): Promise<RawResponse>;
   /** Resolves when the server has closed the connection. */
   readonly closed: Promise<void>;
@@ -45,7 +48,7 @@ export async function openRaw(port: number): Promise<RawConnection> {
         received = received.subarray(parsed.lengthBytes);
         return parsed.response;
       }
-      if (ended) throw new Error(`connection closed after ${JSON.stringify(received.toString('latin1'))}`);
+      if (ended) throw new ConnectionCut(`connection closed after ${JSON.stringify(received.toString('latin1'))}`);
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
@@ -62,6 +65,16 @@ export async function sendRaw(port: number, bytes: string | Uint8Array): Promise
     return await connection.response();
   } finally {
     connection.destroy();
+  }
+}
+
+/** The same; null when the server cut the connection instead. One that it does not even take rejects. */
+export async function sendRawOrCut(port: number, bytes: string | Uint8Array): Promise<RawResponse | null> {
+  try {
+    return await sendRaw(port, bytes);
+  } catch (error) {
+    if (error instanceof ConnectionCut) return null;
+    throw error;
   }
 }
 
