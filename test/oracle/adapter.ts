@@ -1,29 +1,16 @@
 /** The byte translator behind the judge's interface: its records, parsed back into plain objects. */
-import { existsSync } from 'node:fs';
-
 import { Part, PART_COUNT, RECORD_HEADER_BYTES, RecordFlag, RecordOffset } from '../../src/core/record.ts';
-import type { DecodeRequest, Decoder, DecoderSettings } from '../../src/decode/decoder.ts';
+import { createDecoder, type DecodeRequest, type Decoder } from '../../src/decode/decoder.ts';
 import { isObject, readOutput, type Json, type JsonObject } from './json.ts';
 import type { RecordView, Translation } from './record.ts';
 import type { TranslateSettings } from './translate.ts';
 
 const KEY = Buffer.from('key-of-the-test');
 
-type CreateDecoder = (settings: DecoderSettings) => Decoder;
-
-/** Null as long as there is no byte translator to judge. */
-export async function loadDecoder(): Promise<CreateDecoder | null> {
-  const file = new URL('../../src/decode/decoder.ts', import.meta.url);
-  if (!existsSync(file)) return null;
-  const module = (await import(file.href)) as { createDecoder?: CreateDecoder };
-  return module.createDecoder ?? null;
-}
-
 export class MalformedBody extends Error {}
 
 /** Throws MalformedBody when the body is refused, and fails on output that is no clean JSON. */
 export function translateWithDecoder(
-  createDecoder: CreateDecoder,
   body: Uint8Array,
   encoding: 'protobuf' | 'json',
   settings: TranslateSettings,

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { loadDecoder, translateWithDecoder } from './adapter.ts';
+import { translateWithDecoder } from './adapter.ts';
 import { jsonOf, protobufOf, spanOf, type SpanSpec } from './emit.ts';
 import { isObject, type Json, type JsonObject } from './json.ts';
 import { textOf, type RecordView, type Translation } from './record.ts';
@@ -30,8 +30,6 @@ export interface Expected {
   readonly record?: Readonly<Partial<Record<keyof RecordView, unknown>>>;
 }
 
-const createDecoder = await loadDecoder();
-
 export type Translate = (spans: readonly SpanSpec[], settings?: Partial<TranslateSettings>) => Translation;
 
 interface Side {
@@ -39,20 +37,12 @@ interface Side {
   readonly translate: Translate;
 }
 
-/** Whoever is there to be judged, in both encodings. */
+/** Who is judged, in both encodings. */
 export const sides: readonly Side[] = [
   side('plain translator, protobuf', 'protobuf', translateBody),
   side('plain translator, JSON', 'json', translateBody),
-  ...(createDecoder === null
-    ? []
-    : [
-        side('byte translator, protobuf', 'protobuf', (body, encoding, settings) =>
-          translateWithDecoder(createDecoder, body, encoding, settings),
-        ),
-        side('byte translator, JSON', 'json', (body, encoding, settings) =>
-          translateWithDecoder(createDecoder, body, encoding, settings),
-        ),
-      ]),
+  side('byte translator, protobuf', 'protobuf', translateWithDecoder),
+  side('byte translator, JSON', 'json', translateWithDecoder),
 ];
 
 function side(title: string, encoding: 'protobuf' | 'json', translate: typeof translateBody): Side {

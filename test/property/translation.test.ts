@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 
-import { decodeBody, loadDecoder, MalformedBody } from '../oracle/adapter.ts';
+import { createDecoder } from '../../src/decode/decoder.ts';
+import { decodeBody, MalformedBody } from '../oracle/adapter.ts';
 import { jsonOf, protobufOf } from '../oracle/emit.ts';
 import { defaultSettings } from '../oracle/settings.ts';
 import { readDocument } from '../oracle/json.ts';
@@ -20,9 +21,8 @@ const seed = process.env['TRANSLATION_SEED'];
 const limitMs = Math.max(20_000, 20 * numRuns);
 const parameters = { numRuns, interruptAfterTimeLimit: limitMs, ...(seed === undefined ? {} : { seed: Number(seed) }) };
 
-const createDecoder = await loadDecoder();
 const decoders = [false, true].map((genericAttributes) =>
-  createDecoder?.({ genericAttributes, rootRunId: 'trace', converterModule: null }),
+  createDecoder({ genericAttributes, rootRunId: 'trace', converterModule: null }),
 );
 
 const settings: fc.Arbitrary<TranslateSettings> = fc.record({
@@ -69,21 +69,17 @@ test('a span in JSON is the same span', () => {
   );
 });
 
-test(
-  'protobuf spans: the byte translator says what the plain one says, in clean JSON',
-  { skip: createDecoder === null },
-  () => {
-    fc.assert(
-      fc.property(fc.array(span, { minLength: 1, maxLength: 3 }), settings, (spans, how) => {
-        const body = protobufOf(spans);
-        same(decode(body, 'protobuf', how), translateBody(body, 'protobuf', how));
-      }),
-      parameters,
-    );
-  },
-);
+test('protobuf spans: the byte translator says what the plain one says, in clean JSON', () => {
+  fc.assert(
+    fc.property(fc.array(span, { minLength: 1, maxLength: 3 }), settings, (spans, how) => {
+      const body = protobufOf(spans);
+      same(decode(body, 'protobuf', how), translateBody(body, 'protobuf', how));
+    }),
+    parameters,
+  );
+});
 
-test('JSON spans: the byte translator says what the plain one says', { skip: createDecoder === null }, () => {
+test('JSON spans: the byte translator says what the plain one says', () => {
   fc.assert(
     fc.property(fc.array(span, { minLength: 1, maxLength: 3 }), settings, (spans, how) => {
       const body = jsonOf(spans);
@@ -93,39 +89,35 @@ test('JSON spans: the byte translator says what the plain one says', { skip: cre
   );
 });
 
-test(
-  'JSON bodies with anything in any place: both refuse, or both say the same',
-  { skip: createDecoder === null },
-  () => {
-    fc.assert(
-      fc.property(
-        span,
-        fc.array(fc.tuple(fc.nat(), documentText(tree)), { minLength: 1, maxLength: 3 }),
-        (one, edits) => {
-          let text = Buffer.from(jsonOf([one])).toString();
-          for (const [place, value] of edits) text = replaceValue(text, place, value);
-          const body = Buffer.from(text);
-          const attempt = (run: () => Translation): string => {
-            try {
-              const { records, rejectedCount } = run();
-              return textOf({ rejectedCount, records });
-            } catch (error) {
-              if (error instanceof SyntaxError || error instanceof MalformedBody) return 'malformed';
-              throw error;
-            }
-          };
-          assert.equal(
-            attempt(() => decode(body, 'json', defaultSettings)),
-            attempt(() => translateBody(body, 'json', defaultSettings)),
-          );
-        },
-      ),
-      parameters,
-    );
-  },
-);
+test('JSON bodies with anything in any place: both refuse, or both say the same', () => {
+  fc.assert(
+    fc.property(
+      span,
+      fc.array(fc.tuple(fc.nat(), documentText(tree)), { minLength: 1, maxLength: 3 }),
+      (one, edits) => {
+        let text = Buffer.from(jsonOf([one])).toString();
+        for (const [place, value] of edits) text = replaceValue(text, place, value);
+        const body = Buffer.from(text);
+        const attempt = (run: () => Translation): string => {
+          try {
+            const { records, rejectedCount } = run();
+            return textOf({ rejectedCount, records });
+          } catch (error) {
+            if (error instanceof SyntaxError || error instanceof MalformedBody) return 'malformed';
+            throw error;
+          }
+        };
+        assert.equal(
+          attempt(() => decode(body, 'json', defaultSettings)),
+          attempt(() => translateBody(body, 'json', defaultSettings)),
+        );
+      },
+    ),
+    parameters,
+  );
+});
 
-test('JSON spans with escapes and white space anywhere are the same spans', { skip: createDecoder === null }, () => {
+test('JSON spans with escapes and white space anywhere are the same spans', () => {
   fc.assert(
     fc.property(fc.array(span, { minLength: 1, maxLength: 2 }), style, (spans, how) => {
       const plain = Buffer.from(jsonOf(spans)).toString();
@@ -155,7 +147,7 @@ function replaceValue(text: string, place: number, value: string): string {
   return text.slice(0, found.index) + value + text.slice(found.index + found[0].length);
 }
 
-test('protobuf bytes with damage are refused or decoded, never anything else', { skip: createDecoder === null }, () => {
+test('protobuf bytes with damage are refused or decoded, never anything else', () => {
   fc.assert(
     fc.property(
       span,

@@ -5,21 +5,12 @@ import { test } from 'node:test';
 import { Double, jsonOf, protobufOf, spanOf, START_NS, type SpanSpec } from '../oracle/emit.ts';
 import { judge, sides } from '../oracle/judge.ts';
 import { defaultSettings } from '../oracle/settings.ts';
-import { loadDecoder, translateWithDecoder } from '../oracle/adapter.ts';
+import { translateWithDecoder } from '../oracle/adapter.ts';
 import { textOf, type RecordView } from '../oracle/record.ts';
 import { translateBody } from '../oracle/translate.ts';
 import { runsOf } from '../oracle/tree.ts';
 
-const createDecoder = await loadDecoder();
-const translators = [
-  translateBody,
-  ...(createDecoder === null
-    ? []
-    : [
-        (body: Uint8Array, encoding: 'protobuf' | 'json', settings: typeof defaultSettings) =>
-          translateWithDecoder(createDecoder, body, encoding, settings),
-      ]),
-];
+const translators = [translateBody, translateWithDecoder];
 
 test('D1: hex ids of JSON bodies are hex, base64 ones are base64, and unknown fields are ignored', () => {
   const span = spanOf({});

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { decodeBody, loadDecoder, MalformedBody, translateWithDecoder } from '../oracle/adapter.ts';
+import { createDecoder } from '../../src/decode/decoder.ts';
+import { decodeBody, MalformedBody, translateWithDecoder } from '../oracle/adapter.ts';
 import { BROKEN, type Plain, type SpanSpec } from '../oracle/emit.ts';
 import { judge, sides } from '../oracle/judge.ts';
 import { readOutput } from '../oracle/json.ts';
@@ -10,12 +11,9 @@ import { defaultSettings } from '../oracle/settings.ts';
 import { textOf } from '../oracle/record.ts';
 import { translateBody } from '../oracle/translate.ts';
 
-const createDecoder = await loadDecoder();
 const jsonTranslators = [
   (body: Uint8Array) => translateBody(body, 'json', defaultSettings),
-  ...(createDecoder === null
-    ? []
-    : [(body: Uint8Array) => translateWithDecoder(createDecoder, body, 'json', defaultSettings)]),
+  (body: Uint8Array) => translateWithDecoder(body, 'json', defaultSettings),
 ];
 
 function nested(depth: number): Plain {
@@ -273,46 +271,41 @@ test('times of zero, reversed and beyond doubles do no harm', () => {
   }
 });
 
-test(
-  'arrays nested ten thousand deep are refused or dropped, and the next body is fine',
-  { skip: createDecoder === null },
-  () => {
-    const decoder = createDecoder?.({ genericAttributes: true, rootRunId: 'trace', converterModule: null });
-    assert.ok(decoder);
-    let value: Buffer = Buffer.from([0x10, 1]); // a boolean
-    const wrap = (field: number, body: Buffer): Buffer => {
-      const length: number[] = [];
-      for (let rest = body.length; ; rest >>>= 7) {
-        if (rest < 0x80) {
-          length.push(rest);
-          break;
-        }
-        length.push((rest & 0x7f) | 0x80);
+test('arrays nested ten thousand deep are refused or dropped, and the next body is fine', () => {
+  const decoder = createDecoder({ genericAttributes: true, rootRunId: 'trace', converterModule: null });
+  let value: Buffer = Buffer.from([0x10, 1]); // a boolean
+  const wrap = (field: number, body: Buffer): Buffer => {
+    const length: number[] = [];
+    for (let rest = body.length; ; rest >>>= 7) {
+      if (rest < 0x80) {
+        length.push(rest);
+        break;
       }
-      return Buffer.concat([Buffer.from([(field << 3) | 2, ...length]), body]);
-    };
-    for (let i = 0; i < 10_000; i++) value = wrap(5, wrap(1, value));
-    const pair = wrap(9, Buffer.concat([wrap(1, Buffer.from('langsmith.metadata.deep')), wrap(2, value)]));
-    const span = Buffer.concat([
-      wrap(1, Buffer.alloc(16, 1)),
-      wrap(2, Buffer.alloc(8, 1)),
-      wrap(5, Buffer.from('s')),
-      pair,
-    ]);
-    const body = wrap(1, wrap(2, wrap(2, span)));
-    try {
-      const { records } = decodeBody(decoder, body, 'protobuf', defaultSettings);
-      assert.ok(!textOf(records).includes('deep'));
-    } catch (error) {
-      assert.ok(error instanceof MalformedBody, String(error));
+      length.push((rest & 0x7f) | 0x80);
     }
-    const json = '{"arrayValue":{"values":['.repeat(10_000) + ']}}'.repeat(10_000);
-    const text = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"a","value":${json}}]}]}]}]}`;
-    assert.throws(() => decodeBody(decoder, Buffer.from(text), 'json', defaultSettings), MalformedBody);
-    const [side] = sides.filter(({ title }) => title.startsWith('byte'));
-    assert.equal(side?.translate([{ name: 'next' }]).records.length, 1);
-  },
-);
+    return Buffer.concat([Buffer.from([(field << 3) | 2, ...length]), body]);
+  };
+  for (let i = 0; i < 10_000; i++) value = wrap(5, wrap(1, value));
+  const pair = wrap(9, Buffer.concat([wrap(1, Buffer.from('langsmith.metadata.deep')), wrap(2, value)]));
+  const span = Buffer.concat([
+    wrap(1, Buffer.alloc(16, 1)),
+    wrap(2, Buffer.alloc(8, 1)),
+    wrap(5, Buffer.from('s')),
+    pair,
+  ]);
+  const body = wrap(1, wrap(2, wrap(2, span)));
+  try {
+    const { records } = decodeBody(decoder, body, 'protobuf', defaultSettings);
+    assert.ok(!textOf(records).includes('deep'));
+  } catch (error) {
+    assert.ok(error instanceof MalformedBody, String(error));
+  }
+  const json = '{"arrayValue":{"values":['.repeat(10_000) + ']}}'.repeat(10_000);
+  const text = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"a","value":${json}}]}]}]}]}`;
+  assert.throws(() => decodeBody(decoder, Buffer.from(text), 'json', defaultSettings), MalformedBody);
+  const [side] = sides.filter(({ title }) => title.startsWith('byte'));
+  assert.equal(side?.translate([{ name: 'next' }]).records.length, 1);
+});
 
 for (const [what, body] of Object.entries({
   'not JSON': '{',
@@ -321,15 +314,13 @@ for (const [what, body] of Object.entries({
   nothing: '',
   null: 'null',
 })) {
-  test(`a JSON body that is ${what} is malformed`, { skip: createDecoder === null }, () => {
-    const decoder = createDecoder?.({ genericAttributes: false, rootRunId: 'trace', converterModule: null });
-    assert.ok(decoder);
+  test(`a JSON body that is ${what} is malformed`, () => {
+    const decoder = createDecoder({ genericAttributes: false, rootRunId: 'trace', converterModule: null });
     assert.throws(() => decodeBody(decoder, Buffer.from(body), 'json', defaultSettings), MalformedBody);
   });
 }
-test('requests without spans are requests', { skip: createDecoder === null }, () => {
-  const decoder = createDecoder?.({ genericAttributes: false, rootRunId: 'trace', converterModule: null });
-  assert.ok(decoder);
+test('requests without spans are requests', () => {
+  const decoder = createDecoder({ genericAttributes: false, rootRunId: 'trace', converterModule: null });
   for (const body of ['{}', '{"resourceSpans":[]}', '{"resourceSpans":null}', '{"resourceSpans":5}']) {
     assert.equal(decodeBody(decoder, Buffer.from(body), 'json', defaultSettings).records.length, 0, body);
   }
