@@ -1,15 +1,21 @@
 /**
  * The last thing tried with a single run that is too large for the backend: attachments and events are left out, and
  * the largest of outputs, inputs and extra is replaced by a marker that says how much there was and how it began; more
- * of them, as long as the run is still more than half as large as the one refused. `extra.metadata` tells.
+ * of them, as long as the run is still more than half as large as the one refused. `extra.metadata` tells. An `extra`
+ * that is too large to be parsed for that is replaced in any case.
  */
-import { KiB } from '../core/units.ts';
+import { KiB, MiB } from '../core/units.ts';
 import { plainBody } from './batch.ts';
 import type { Batch } from './batch.ts';
 import type { Codec, Coding } from './compress.ts';
 
 /** Kept of a replaced field. */
 const PREFIX_BYTES = 4 * KiB;
+/**
+ * The largest `extra` that is parsed. A JSON text such as `[[],[],[],…]` takes fifteen times its bytes as objects, and where
+ * the parser meets the heap's limit, it is the whole process that ends, not the thread.
+ */
+const MAX_PARSED_BYTES = MiB;
 const REPLACEABLE = ['outputs', 'inputs', 'extra'];
 
 interface Field {
@@ -33,6 +39,11 @@ export function truncateRun(batch: Batch, codec: Codec, coding: Coding): Batch {
     if (replaced.length > 0 && sizes() <= plain.length / 2) break;
     field.body = marker(field.body);
     replaced.push(field.name);
+  }
+  const extra = candidates.find((field) => field.name === 'extra' && field.body.length > MAX_PARSED_BYTES);
+  if (extra !== undefined) {
+    extra.body = marker(extra.body);
+    replaced.push(extra.name);
   }
   flagExtra(fields, replaced, batch.plainBytes);
   const parts = fields.map((field) =>

@@ -257,6 +257,21 @@ test('a run cut short keeps its identity, loses events and attachments, and says
   assert.equal(short.plainBytes, plainBody(short, codec).length);
 });
 
+test('an extra that is too large to be parsed is replaced, though something else is larger', () => {
+  const { batcher, batches, put } = setUp();
+  const lists = `{"metadata":{"k":1},"a":[${'[],'.repeat(400_000)}0]}`;
+  put(ONE, { parts: { Inputs: `{"q":"${'x'.repeat(1_300_000)}"}`, Extra: lists } });
+  batcher.flush();
+  const [batch] = batches;
+  assert.ok(batch);
+  const short = truncateRun(batch, codec, 'identity');
+  const bodies = new Map(parts(plainBody(short, codec), short.boundary).map(({ name, body }) => [name, body]));
+  const extra = JSON.parse(String(bodies.get(`post.${TRACE_UUID}.extra`)));
+  assert.deepEqual(extra.metadata, { truncated_fields: ['inputs', 'extra'], truncated_from_bytes: batch.plainBytes });
+  assert.deepEqual([extra.truncated, extra.original_bytes], [true, lists.length]);
+  assert.ok(lists.startsWith(extra.prefix));
+});
+
 test('a run without extra gets one that says what is missing', () => {
   const { batcher, batches, put } = setUp();
   put(ONE, padded(10_000));
