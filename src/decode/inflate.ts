@@ -5,13 +5,7 @@
 import { gunzipSync, inflateSync } from 'node:zlib';
 import type { BodyCoding } from '../core/intake.ts';
 import { KiB, MiB } from '../core/units.ts';
-import { openUnzstd, type Unzstd } from './unzstd.ts';
-
-export type Inflated =
-  | { kind: 'inflated'; bytes: Buffer }
-  /** More than the limit; nobody knows how much more. */
-  | { kind: 'too-large' }
-  | { kind: 'malformed'; message: string };
+import { openUnzstd, type Inflated, type Unzstd } from './unzstd.ts';
 
 export type CompressedCoding = Exclude<BodyCoding, 'identity'>;
 

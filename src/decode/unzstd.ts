@@ -5,8 +5,14 @@
 import { createRequire } from 'node:module';
 import { zstdDecompressSync, constants } from 'node:zlib';
 import { KiB, MiB } from '../core/units.ts';
-import type { Inflated } from './inflate.ts';
 import { findZstdFrame } from './zstdframe.ts';
+
+/** What came of a compressed body. */
+export type Inflated =
+  | { kind: 'inflated'; bytes: Buffer }
+  /** More than the limit; nobody knows how much more. */
+  | { kind: 'too-large' }
+  | { kind: 'malformed'; message: string };
 
 export interface Unzstd {
   /** `bytes` of the outcome are valid until the next call. */

@@ -3,12 +3,18 @@ import type { HttpRequest, HttpResponse } from '../../core/http.ts';
 import { queryList } from '../body.ts';
 import { problem } from '../problem.ts';
 import { StreamReader } from '../streamreader.ts';
+import type { Runs } from '../runs.ts';
+import type { DeploymentStore } from '../store/repositories.ts';
 import { createThreadFollower, FOLLOW_MODES, type FollowMode } from '../threadstream.ts';
-import { eventStream } from './connection.ts';
-import type { RunRouteSettings } from './runs.ts';
+import { eventStream, type ConnectionSettings } from './connection.ts';
+
+export interface FollowSettings extends ConnectionSettings {
+  store: DeploymentStore;
+  runs: Runs;
+}
 
 export async function followThread(
-  settings: RunRouteSettings,
+  settings: FollowSettings,
   request: HttpRequest,
   threadId: string,
   query: URLSearchParams,

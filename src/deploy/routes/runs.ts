@@ -9,24 +9,14 @@ import type { Route } from '../router.ts';
 import { createdRunJson, runJson, runListJson } from '../runrecord.ts';
 import type { RunRequests } from '../runrequests.ts';
 import { storedResult } from '../runresult.ts';
-import type { Runs } from '../runs.ts';
 import type { JsonText, RunStatus } from '../store/model.ts';
 import type { DeploymentStore, NewRun } from '../store/repositories.ts';
 import { replayEnded, seqOf } from '../stream.ts';
 import { StreamReader } from '../streamreader.ts';
-import {
-  awaitedResult,
-  eventStream,
-  locationHeaders,
-  locationOf,
-  type ConnectionSettings,
-  type RunLocation,
-} from './connection.ts';
-import { followThread } from './follow.ts';
+import { awaitedResult, eventStream, locationHeaders, locationOf, type RunLocation } from './connection.ts';
+import { followThread, type FollowSettings } from './follow.ts';
 
-export interface RunRouteSettings extends ConnectionSettings {
-  store: DeploymentStore;
-  runs: Runs;
+export interface RunRouteSettings extends FollowSettings {
   requests: RunRequests;
 }
 
