@@ -1,11 +1,11 @@
 /** The overview of the keyboard, on `?`: what the shown parts have bound. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useServices } from '../services.ts';
 
 export function Help({ onClose }: { readonly onClose: () => void }) {
   const { keyboard } = useServices();
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={onClose}>
       <header>

@@ -3,7 +3,7 @@
  * field's, except those that a binding claims `inFields` (`Escape`). Two keys after one another (`g t`) are one binding.
  */
 import { signal, type Signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useServices } from '../services.ts';
 
 export interface Binding {
@@ -71,10 +71,11 @@ function isField(target: EventTarget | null): boolean {
   );
 }
 
-/** Binds while the part is shown. */
+/** Binds while the part is shown: from the moment it can be seen to the moment it goes, so that no key of a fast hand is lost. */
 export function useKeys(title: string, bindings: readonly Binding[]): void {
   const { keyboard } = useServices();
   const latest = useRef(bindings);
   latest.current = bindings;
-  useEffect(() => keyboard.bind(title, () => latest.current), [keyboard, title]);
+  // Not after the next frame, as other effects run: a key that comes before it would go to the page that was.
+  useLayoutEffect(() => keyboard.bind(title, () => latest.current), [keyboard, title]);
 }

@@ -1,5 +1,5 @@
 /** Asks before something is gone for good. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { ComponentChildren } from 'preact';
 
 export interface ConfirmProps {
@@ -12,7 +12,7 @@ export interface ConfirmProps {
 
 export function Confirm({ title, action, children, onConfirm, onCancel }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="confirm" aria-labelledby="confirm-title" onClose={onCancel}>
       <h2 id="confirm-title">{title}</h2>
