@@ -57,7 +57,6 @@ function useChanges(traceId: string, onChange: () => void): number {
   useEffect(() => {
     const aborter = new AbortController();
     let timer = 0;
-    let isFirst = true;
     const change = (): void => {
       timer = 0;
       setRound((before) => before + 1);
@@ -68,9 +67,8 @@ function useChanges(traceId: string, onChange: () => void): number {
       {
         query: { trace: traceId },
         onEvent: ({ event, data }) => {
-          // Connected again: what happened meanwhile is not told.
-          const missed = event === 'reset' || (event === 'ready' && !isFirst);
-          if (event === 'ready') isFirst = false;
+          // What happened before the connection is not told: since the trace was read, or while there was none.
+          const missed = event === 'reset' || event === 'ready';
           if (!missed && (event !== 'traces' || (JSON.parse(data) as TraceEvent).traces.length === 0)) return;
           if (timer === 0) timer = window.setTimeout(change, RELOAD_MS);
         },

@@ -1,5 +1,5 @@
 /** The bar above the list: every way to narrow it. What is chosen stands in the page's address. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Project } from '../../../../backend/api.ts';
 import { duration, readDuration, time } from '../../parts/format.ts';
 import { STATUS_WORDS } from '../../parts/runtype.tsx';
@@ -170,7 +170,8 @@ function TypedField({
   useEffect(() => {
     if (document.activeElement !== field.current) setTyped(value);
   }, [value, field]);
-  useEffect(() => () => clearTimeout(timer.current), []);
+  // Before another page is there, whose address it would change.
+  useLayoutEffect(() => () => clearTimeout(timer.current), []);
   const readable = read(typed.trim());
   return (
     <input

@@ -1,5 +1,5 @@
 /** Latency over time: one column an interval, the darker the more traces; red below where some failed. Dragging narrows the list. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { Stats } from '../../../../backend/api.ts';
@@ -87,7 +87,8 @@ export function Heatmap({ stats, onDrag }: HeatmapProps) {
     };
   }, [scheme]);
 
-  useEffect(() => chart.current?.setData(dataOf(stats)), [stats]);
+  // At once: a drag is read by the scales that are in force.
+  useLayoutEffect(() => chart.current?.setData(dataOf(stats)), [stats]);
 
   const label = `Latency of ${count(stats.trace_count)} traces over time. Drag to narrow the list.`;
   return (

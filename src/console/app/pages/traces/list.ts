@@ -40,11 +40,24 @@ export function followTraces(api: Client, query: Query): TraceList {
   const aborter = new AbortController();
   let cursor: string | null = null;
   let reading = false;
+  /** Whether the newest page has to be read once more: the one that is on its way may have been put together too early. */
+  let outdated = false;
+  /** Told while a page is on its way, which may know less. */
+  let told: TraceEvent[] = [];
+
+  const take = ({ traces, unmatched_trace_ids }: TraceEvent): void => {
+    items.value = merge(items.peek(), traces, new Set(unmatched_trace_ids), complete.peek());
+  };
 
   const read = async (isFirst: boolean): Promise<void> => {
-    if (reading) return;
+    if (reading) {
+      outdated ||= isFirst;
+      return;
+    }
     reading = true;
+    told = [];
     loading.value = true;
+    const top = items.peek()[0];
     try {
       const page = await api.get<Page<TraceSummary>>('/api/traces', {
         query: { ...query, limit: PAGE_SIZE, ...(isFirst || cursor === null ? {} : { cursor }) },
@@ -52,14 +65,14 @@ export function followTraces(api: Client, query: Query): TraceList {
       });
       const shown = items.peek();
       // Older pages stay when the newest is read again, unless there is a gap between them.
-      const joins =
-        isFirst && shown.length > 0 && page.items.some((item) => traceKey(item) === traceKey(shown[0] ?? item));
+      const joins = isFirst && top !== undefined && page.items.some((item) => traceKey(item) === traceKey(top));
       if (!isFirst || joins) items.value = merge(shown, page.items, new Set(), true);
       else items.value = page.items;
       if (!joins) {
         cursor = page.next_cursor;
         complete.value = cursor === null;
       }
+      for (const each of told) take(each);
       error.value = null;
     } catch (reason) {
       if (!aborter.signal.aborted) error.value = messageOf(reason);
@@ -67,6 +80,9 @@ export function followTraces(api: Client, query: Query): TraceList {
       reading = false;
       loading.value = false;
     }
+    if (!outdated || aborter.signal.aborted) return;
+    outdated = false;
+    void read(true);
   };
 
   api.follow(
@@ -80,9 +96,10 @@ export function followTraces(api: Client, query: Query): TraceList {
           changes.value++;
         }
         if (event !== 'traces') return;
-        const told = JSON.parse(data) as TraceEvent;
-        items.value = merge(items.peek(), told.traces, new Set(told.unmatched_trace_ids), complete.peek());
-        if (told.omitted_count > 0) void read(true);
+        const change = JSON.parse(data) as TraceEvent;
+        if (change.omitted_count > 0) void read(true);
+        if (reading) told.push(change);
+        take(change);
         changes.value++;
       },
     },

@@ -1,5 +1,5 @@
 /** The live list of traces. */
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Project, Stats, TraceSummary } from '../../../../backend/api.ts';
 import { useLoaded } from '../../api/load.ts';
 import { Empty, Trouble } from '../../parts/states.tsx';
@@ -42,7 +42,8 @@ function TracesPage({ params }: { readonly params: URLSearchParams }) {
   const narrowed = isNarrowed(params);
 
   const [list, setList] = useState<TraceList | null>(null);
-  useEffect(() => {
+  // With the change of the address: rows of another filter are never shown as those of this one.
+  useLayoutEffect(() => {
     const made = followTraces(api, query);
     setList(made);
     return () => made.stop();
