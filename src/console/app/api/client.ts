@@ -61,7 +61,8 @@ export function createClient(links: { readonly key: KeyStore; readonly base: () 
     options: RequestOptions & { body?: unknown; accept?: string },
   ) => {
     const headers: Record<string, string> = { accept: options.accept ?? 'application/json' };
-    if (key.value.peek() !== '') headers['x-api-key'] = key.value.peek();
+    const sentKey = key.value.peek();
+    if (sentKey !== '') headers['x-api-key'] = sentKey;
     if (options.body !== undefined) headers['content-type'] = 'application/json';
     let response: Response;
     try {
@@ -77,7 +78,8 @@ export function createClient(links: { readonly key: KeyStore; readonly base: () 
       throw new ApiError(0, 'The collector does not answer. Is it running?');
     }
     if (response.ok) return response;
-    if (response.status === 401) key.wanted.value = true;
+    // What refuses an earlier key says nothing about this one.
+    if (response.status === 401 && key.value.peek() === sentKey) key.wanted.value = true;
     throw new ApiError(response.status, await problemText(response));
   };
 

@@ -1,5 +1,5 @@
 /** One conversation with an assistant: its runs one after the other, on one thread or on none. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { messageOf } from '../../api/load.ts';
 import type { Deployments, JsonObject } from './api.ts';
 import { begin, EMPTY, failed, finish, standing, take, type Transcript } from './transcript.ts';
@@ -50,7 +50,8 @@ export function useSession(
   const ownThread = useRef<string | null>(null);
   const { assistantId, thread, checkpointId } = choice;
 
-  useEffect(() => {
+  // With the choice itself: later it would take away a run that was begun in between.
+  useLayoutEffect(() => {
     // A thread of our own making is shown already.
     if (thread === ownThread.current && checkpointId === null) return;
     const aborter = new AbortController();
@@ -65,15 +66,18 @@ export function useSession(
         ? deployments.state(thread, aborter.signal)
         : deployments.stateAt(thread, checkpointId, aborter.signal);
     read.then(
-      (state) =>
+      (state) => {
+        // A run that was begun meanwhile tells more.
+        if (aborter.signal.aborted || current.current !== null) return;
         setTranscript(
           standing(
             state.values,
             state.tasks.flatMap(({ interrupts }) => interrupts),
           ),
-        ),
+        );
+      },
       (error: unknown) => {
-        if (!aborter.signal.aborted) setTranscript(failed(EMPTY, messageOf(error)));
+        if (!aborter.signal.aborted && current.current === null) setTranscript(failed(EMPTY, messageOf(error)));
       },
     );
     return () => aborter.abort();
