@@ -204,6 +204,8 @@ describe('a list of some length', { skip: NO_BROWSER }, () => {
   test('what arrives while one reads further down moves nothing, and is told', async () => {
     const { page } = await stage.open('/');
     await rows(page).first().waitFor();
+    // It stands above the list, which it pushes down when it comes.
+    await page.locator('.heatmap canvas').waitFor();
     const list = page.locator('.traces-scroll');
     await list.evaluate((element) => (element.scrollTop = 1500));
     const inView = page.locator('.traces-body [role=row][aria-rowindex="60"]');
@@ -222,9 +224,15 @@ describe('a list of some length', { skip: NO_BROWSER }, () => {
   test('a failure is told, and overcome', async () => {
     const { page } = await stage.open('/', { allowed: /50[03]|ERR_FAILED|Failed to load/ });
     await rows(page).first().waitFor();
-    await page.route('**/api/traces?*', (route) => route.fulfill({ status: 503, body: '{"error":"busy for a test"}' }));
+    let refusedCount = 0;
+    await page.route('**/api/traces?*', (route) => {
+      refusedCount++;
+      return route.fulfill({ status: 503, body: '{"error":"busy for a test"}' });
+    });
     await page.getByLabel('Status').selectOption('error');
     await page.getByRole('alert').getByText('busy for a test').waitFor();
+    // The list is read a second time by itself, once its live stream is connected; not a third time.
+    await until(() => refusedCount === 2, 'both attempts');
     await page.unroute('**/api/traces?*');
     await page.getByRole('button', { name: 'Try again' }).click();
     await rows(page).first().waitFor();
