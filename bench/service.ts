@@ -289,7 +289,8 @@ export async function startService(
 /** Node's arguments as `npm start` has them. */
 function startArgs(): string[] {
   const { scripts } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as { scripts: { start: string } };
-  return scripts.start.split(' ').slice(1);
+  const words = scripts.start.split(' ');
+  return words.slice(words.indexOf('node') + 1);
 }
 
 async function startBaseline(sinkUrl: string): Promise<Subject> {
