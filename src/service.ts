@@ -2,7 +2,6 @@
  * Wires the stages by the configuration, starts sinks before sources and stops sources before sinks. In: the Config.
  * Out: a running service, and at its end an account of every span. `main.ts` decides when.
  */
-import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createAcceptor, type Acceptor } from './accept/acceptor.ts';
 import { createForward, type ForwardApp } from './backend/forward.ts';
@@ -293,7 +292,6 @@ export function createService(config: Config, log: Log, options: ServiceOptions 
       await observation.start();
       await deployment?.listen();
       if (embedded !== null) {
-        mkdirSync(resolve(config.dataDir ?? '.'), { recursive: true });
         await embedded.start();
         forward = createForward(embedded.url);
         apps.push(config.console ? guarded(forward, deploymentRule(config)) : localOnly(forward));

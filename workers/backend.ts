@@ -25,7 +25,7 @@ function portLog(bindings: object): Log {
 }
 
 async function run(): Promise<void> {
-  const backend: Backend = createBackend(workerData as BackendSettings, portLog({ stage: 'backend' }));
+  const backend: Backend = createBackend(workerData as BackendSettings, portLog({}));
   try {
     const { url } = await backend.start();
     port.once('message', (message: ToBackend) => {

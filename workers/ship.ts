@@ -28,7 +28,7 @@ const tell = (message: FromShipper): void => port.postMessage(message);
 
 const { shard, rings, counters: shared, counterRow, gauges, spoolReady, settings } = workerData as ShipWorkerData;
 const clock = systemClock;
-const log = relayLog(tell, { stage: 'ship', shard });
+const log = relayLog(tell, { shard });
 const counters = openCounterTable(shared).row(counterRow);
 const codec = createCodec(settings.zstdLevel);
 const limits = new UploadLimits(settings);

@@ -126,9 +126,10 @@ export function createBackend(settings: BackendSettings, log: Log, clock: Clock 
   return {
     start: () =>
       new Promise((resolve, reject) => {
-        server.once('error', reject);
+        const refuse = (error: NodeJS.ErrnoException): void => reject(cannotListen(settings, error));
+        server.once('error', refuse);
         server.listen(settings.port, settings.host, () => {
-          server.removeListener('error', reject);
+          server.removeListener('error', refuse);
           server.on('error', (error) => log.error({ error: error.message }, 'server error'));
           const { address, family, port } = server.address() as AddressInfo;
           resolve({ url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}` });
@@ -136,6 +137,11 @@ export function createBackend(settings: BackendSettings, log: Log, clock: Clock 
       }),
     stop: (deadlineMs) => (stopped ??= stop(deadlineMs)),
   };
+}
+
+function cannotListen({ host, port }: BackendSettings, error: NodeJS.ErrnoException): Error {
+  const reason = error.code === 'EADDRINUSE' ? 'another process listens there (EADDRINUSE)' : error.message;
+  return new Error(`cannot listen on ${host} port ${port}: ${reason}; set EMBEDDED_PORT`, { cause: error });
 }
 
 /** What `GET /info` says. */

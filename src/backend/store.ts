@@ -57,14 +57,23 @@ const MAX_FEEDBACK_COUNT = 100_000;
 const MAX_PROJECT_CACHE_COUNT = 10_000;
 
 export function openStore(settings: StoreSettings): Store {
-  if (settings.file !== ':memory:') mkdirSync(dirname(settings.file), { recursive: true });
-  const database = new DatabaseSync(settings.file);
+  const database = openFile(settings.file);
   try {
     prepareDatabase(database);
     return new SqliteStore(database, settings);
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** The library's own error names neither the file nor what to do. */
+function openFile(file: string): DatabaseSync {
+  try {
+    if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true });
+    return new DatabaseSync(file);
+  } catch (error) {
+    throw new Error(`${file} cannot be opened: ${(error as Error).message}; set DATA_DIR`, { cause: error });
   }
 }
 

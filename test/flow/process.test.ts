@@ -1,7 +1,10 @@
 /** The program as an operator meets it: flags, exit codes, messages, signals. Each test starts a process of its own. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { createBackendClient } from '../../src/backend/client.ts';
 import { startBackend } from '../../src/backend/owner.ts';
@@ -9,6 +12,15 @@ import { killAll, lastLine, newFolder, ready, run } from '../program.ts';
 import { jsonRequest, makeTrace, postJson } from './otlp.ts';
 
 afterEach(killAll);
+
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    // Nothing of it is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
 
 test('flags answer and end: help, version, check; a wrong one is exit code 2', async () => {
   const programs = [
@@ -43,6 +55,56 @@ test('a port that is taken is one line and exit code 1', async () => {
     /^cannot start: cannot listen on 127\.0\.0\.1 port \d+: another process listens there.*\n$/,
   );
   holder.close();
+});
+
+test('what the start stumbles over is one line that names the variable to look at', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const port = String((holder.address() as AddressInfo).port);
+  const file = join(newFolder(), 'file');
+  writeFileSync(file, '');
+  const cases: [Record<string, string>, RegExp][] = [
+    [{ EMBEDDED_PORT: port }, /^cannot start: .*another process listens there \(EADDRINUSE\); set EMBEDDED_PORT\n$/],
+    [{ DATA_DIR: file }, /^cannot start: .*runs\.sqlite cannot be opened: .*; set DATA_DIR\n$/],
+    [{ DATABASE_URL: 'postgres://u:secret-word@localhost:1/d' }, /^cannot start: DATABASE_URL: .* ECONNREFUSED .*\n$/],
+  ];
+  for (const [environment, message] of cases) {
+    const program = run(['dev'], environment);
+    assert.equal(await program.exited, 1);
+    assert.match(program.errors(), message);
+    assert.ok(!program.errors().includes('secret-word'));
+  }
+  holder.close();
+});
+
+test('a SIGTERM that npm gets reaches the service: npm ends after it, with its exit code', async () => {
+  // A group of its own: what npm would leave behind ends with the test.
+  const npm = spawn('npm', ['start', '--silent'], {
+    cwd: new URL('../..', import.meta.url),
+    env: {
+      ...process.env,
+      HOST: '127.0.0.1',
+      HTTP_PORT: '0',
+      DATA_DIR: newFolder(),
+      SERVICE_ENDPOINT: 'http://127.0.0.1:9',
+    },
+    detached: true,
+  });
+  try {
+    let output = '';
+    await new Promise<void>((resolve) => {
+      npm.stdout.on('data', (chunk) => {
+        output += String(chunk);
+        if (output.includes('"msg":"ready"')) resolve();
+      });
+    });
+    npm.kill('SIGTERM');
+    assert.deepEqual(await once(npm, 'exit'), [0, null]);
+    if (!npm.stdout.closed) await once(npm.stdout, 'close');
+    assert.match(output, /"msg":"stopped, everything delivered"/);
+  } finally {
+    killGroup(npm.pid);
+  }
 });
 
 test('dev needs nothing: its banner names the address and its curl line is taken and arrives', async () => {
@@ -111,6 +173,9 @@ test('stopped without a backend or a spool: exit code 3 after the deadline, and 
   assert.equal(line['msg'], 'stopped, not everything was delivered');
   assert.equal(line['acceptedCount'], spans.length);
   assert.equal(Number(line['droppedCount']) + Number(line['heldCount']), spans.length);
+  // Each line names its stage once, also those that come from a thread.
+  assert.match(program.output(), /"stage":"ship"/);
+  assert.doesNotMatch(program.output(), /"stage":[^\n]*"stage":/);
 });
 
 test('stopped without a backend: what could not leave is in the spool, exit code 0, and the next process delivers it', async () => {

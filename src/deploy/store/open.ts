@@ -84,8 +84,12 @@ async function openDatabases(
 
 async function openSqliteDatabases(location: StoreLocation & { engine: 'sqlite' }): Promise<OpenedDatabases> {
   const { openSqlite } = await import('./sqlite.ts');
-  // Conversations are nobody else's business.
-  mkdirSync(location.folder, { recursive: true, mode: 0o700 });
+  try {
+    // Conversations are nobody else's business.
+    mkdirSync(location.folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new Error(`${location.folder} cannot be made: ${reasonOf(error)}; set DATA_DIR`, { cause: error });
+  }
   const { synchronous } = location;
   const place = stateLocation(location);
   const control = openSqlite<ControlTables>({ path: controlPath(location.folder), synchronous, exclusive: true });
@@ -114,6 +118,12 @@ async function openSqliteDatabases(location: StoreLocation & { engine: 'sqlite' 
   };
 }
 
+/** A name with several addresses fails once for each, under an error without words. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.map(reasonOf).join(', ');
+  return error instanceof Error ? error.message : String(error);
+}
+
 async function openPostgresDatabase(
   url: string,
   poolSize: number,
@@ -130,7 +140,9 @@ async function openPostgresDatabase(
     await db.destroy();
   };
   try {
-    await sql`select 1`.execute(db);
+    await sql`select 1`.execute(db).catch((error: unknown) => {
+      throw new Error(`DATABASE_URL: PostgreSQL cannot be used: ${reasonOf(error)}`, { cause: error });
+    });
     await migrate(db, 'postgres', 'control');
     await migrate(db, 'postgres', 'state');
     await changes.start();

@@ -37,6 +37,15 @@ export function openSqlite<T>(settings: SqliteSettings): Kysely<T> {
   return new Kysely<T>({ dialect });
 }
 
+/** The library's own error names neither the file nor what to do. */
+function openFile(path: string, timeout: number): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout });
+  } catch (error) {
+    throw new Error(`${path} cannot be opened: ${(error as Error).message}; set DATA_DIR`, { cause: error });
+  }
+}
+
 class TransactionalSqliteAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
@@ -54,7 +63,7 @@ class SqliteDriver implements Driver {
 
   // The methods are asynchronous because Kysely's interface is; SQLite itself answers at once.
   init(): Promise<void> {
-    const database = new DatabaseSync(this.#settings.path, { timeout: this.#settings.exclusive ? 0 : BUSY_MS });
+    const database = openFile(this.#settings.path, this.#settings.exclusive ? 0 : BUSY_MS);
     try {
       // Before the first access, so that the write-ahead log needs no shared memory.
       if (this.#settings.exclusive) database.exec('pragma locking_mode = exclusive; begin exclusive; commit');
