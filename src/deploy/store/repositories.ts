@@ -3,6 +3,7 @@
  * transaction inside. Expected refusals are values (`kind`), never exceptions and never status codes. Arguments and results
  * are plain data. A method that needs the time takes it, so that tests own the clock.
  */
+import type { Kysely } from 'kysely';
 import type {
   Assistant,
   CancelAction,
@@ -25,6 +26,7 @@ import type {
   WebhookAttempt,
   WebhookDelivery,
 } from './model.ts';
+import type { ControlTables } from './schema.ts';
 
 /**
  * The control tables. Checkpoints and store items live in {@link StateStore}, which graph workers write to as well. Opened (and
@@ -397,13 +399,16 @@ export interface WebhookRepository {
 
 // --------------------------------------------------------------------------------------------------------- state
 
-/** Checkpoints and store items: written by graph workers through connections of their own. */
+/**
+ * Checkpoints and store items: written by graph workers through connections of their own. `within`: the transaction on the control
+ * tables that the change belongs to.
+ */
 export interface StateStore {
   readonly items: ItemRepository;
-  deleteThread(threadId: string): Promise<void>;
+  deleteThread(threadId: string, within?: Kysely<ControlTables>): Promise<void>;
   /** Removes every checkpoint that the run wrote, so that the thread is as it was before (rollback). */
-  deleteRun(threadId: string, runId: string): Promise<void>;
-  copyThread(threadId: string, newThreadId: string): Promise<void>;
+  deleteRun(threadId: string, runId: string, within?: Kysely<ControlTables>): Promise<void>;
+  copyThread(threadId: string, newThreadId: string, within?: Kysely<ControlTables>): Promise<void>;
   /** Keeps only the newest checkpoint of each namespace. */
   keepLatest(threadId: string): Promise<void>;
 }

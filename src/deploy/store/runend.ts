@@ -1,7 +1,7 @@
 /**
  * Ends a run inside a transaction: run row, thread row, webhook row. Every way in which a run can end comes through here, so that
- * status, thread and delivery never disagree. Checkpoints of what vanishes are removed first: a crash in between leaves a row that
- * is ended again, never a row-less history.
+ * status, thread and delivery never disagree. On SQLite, where they are in a file of their own, checkpoints of what vanishes are removed
+ * first: a crash in between leaves a row that is ended again, never a row-less history.
  */
 import { sql } from 'kysely';
 import type { Kysely } from 'kysely';
@@ -188,8 +188,8 @@ export function createRunEnder(control: ControlDatabase, state: StateStore, ids:
     const { status, rolledBack, nowMs } = verdict;
     // A run that was never claimed has written nothing.
     if (!verdict.stateCleared && row.attempt > 0) {
-      if (row.temporary === 1) await state.deleteThread(row.thread_id);
-      else if (rolledBack) await state.deleteRun(row.thread_id, row.run_id);
+      if (row.temporary === 1) await state.deleteThread(row.thread_id, on);
+      else if (rolledBack) await state.deleteRun(row.thread_id, row.run_id, on);
     }
     const deliveryQueued = await queueDelivery(on, row, verdict);
     await control.notify(on, { kind: 'run-ended', runId: row.run_id });

@@ -231,8 +231,8 @@ export function createRunRepository(
           // Removed under the run: what its worker has written since must not outlive the run, or its thread.
           if (row === null && !end.stateCleared) {
             const isThreadLeft = (await threadExists(on, { id: end.threadId })).rows.length > 0;
-            if (isThreadLeft) await state.deleteRun(end.threadId, end.runId);
-            else await state.deleteThread(end.threadId);
+            if (isThreadLeft) await state.deleteRun(end.threadId, end.runId, on);
+            else await state.deleteThread(end.threadId, on);
           }
           return { kind: 'lost' };
         }

@@ -4,21 +4,31 @@ import type { Kysely } from 'kysely';
 import type { StateDatabase } from './database.ts';
 import { createItemRepository } from './items.ts';
 import type { StateStore } from './repositories.ts';
-import type { StateTables } from './schema.ts';
+import type { ControlTables, StateTables } from './schema.ts';
+
+type On = Kysely<StateTables>;
 
 export function createStateStore(state: StateDatabase): StateStore {
-  const { db } = state;
+  const { db, engine } = state;
+  /**
+   * PostgreSQL holds both kinds of tables, so that what belongs to a transaction there runs in it. On a connection of its own it would
+   * wait for one while it keeps another: as many such transactions as there are connections wait for each other.
+   */
+  const transact = (within: Kysely<ControlTables> | undefined, work: (on: On) => Promise<void>): Promise<void> =>
+    engine === 'postgres' && within !== undefined
+      ? work(within as unknown as On)
+      : db.transaction().execute((on) => work(on));
   return {
     items: createItemRepository(state),
 
-    deleteThread: (threadId) =>
-      db.transaction().execute(async (on) => {
+    deleteThread: (threadId, within) =>
+      transact(within, async (on) => {
         await on.deleteFrom('deploy_write').where('thread_id', '=', threadId).execute();
         await on.deleteFrom('deploy_checkpoint').where('thread_id', '=', threadId).execute();
       }),
 
-    deleteRun: (threadId, runId) =>
-      db.transaction().execute(async (on) => {
+    deleteRun: (threadId, runId, within) =>
+      transact(within, async (on) => {
         // What it wrote to its own checkpoints, and to the one of an earlier run that it resumed.
         await on
           .deleteFrom('deploy_write')
@@ -46,8 +56,8 @@ export function createStateStore(state: StateDatabase): StateStore {
           .execute();
       }),
 
-    copyThread: (threadId, newThreadId) =>
-      db.transaction().execute(async (on) => {
+    copyThread: (threadId, newThreadId, within) =>
+      transact(within, async (on) => {
         await on
           .insertInto('deploy_checkpoint')
           .columns([

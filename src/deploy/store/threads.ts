@@ -108,7 +108,7 @@ export function createThreadRepository(control: ControlDatabase, state: StateSto
         if (row === undefined) return { kind: 'missing' };
         const left = await inFlight(on, threadId);
         // First, so that a thread made anew under this id can never find an old history.
-        await state.deleteThread(threadId);
+        await state.deleteThread(threadId, on);
         await on
           .deleteFrom('deploy_run_event')
           .where('run_id', 'in', on.selectFrom('deploy_run').select('run_id').where('thread_id', '=', threadId))
@@ -135,7 +135,7 @@ export function createThreadRepository(control: ControlDatabase, state: StateSto
           updated_ms: nowMs,
           expires_ms: row.ttl_ms === null ? null : nowMs + row.ttl_ms,
         };
-        await state.copyThread(threadId, newThreadId);
+        await state.copyThread(threadId, newThreadId, on);
         await on.insertInto('deploy_thread').values(copy).execute();
         return threadFrom(copy);
       }),

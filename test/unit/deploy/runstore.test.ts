@@ -376,6 +376,28 @@ describeOnEachEngine(
       assert.equal(await store.runs.delete(threadId, run.runId), 'deleted');
     });
 
+    it('ends more runs at once than there are connections, with what they wrote', { timeout: 8000 }, async () => {
+      const running = await Promise.all(
+        Array.from({ length: 40 }, () =>
+          create({ threadId: null, newThreadId: database.ids.next(), claim: LEASE, nowMs: NOW }),
+        ),
+      );
+      const refs = running.map(({ run }) => run);
+      for (const { runId, threadId } of refs)
+        await store.runs.cancel({ kind: 'ids', threadId, runIds: [runId] }, 'rollback', NOW);
+      const endings = await Promise.all([
+        ...refs
+          .slice(0, 20)
+          .map(({ runId, threadId }) =>
+            store.runs.finish(
+              ending(runId, { threadId, outcome: { kind: 'cancelled' }, state: null, stateCleared: false }),
+            ),
+          ),
+        ...refs.slice(20).map(({ threadId }) => store.threads.delete(threadId)),
+      ]);
+      assert.deepEqual(new Set(endings.map(({ kind }) => kind)), new Set(['ended', 'deleted']));
+    });
+
     it('leaves the events of a temporary run to their expiry, and takes those of a deleted one', async () => {
       const temporary = await create({ threadId: null, temporary: true, resumable: true, claim: LEASE });
       const lasting = await create({ resumable: true });
