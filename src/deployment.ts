@@ -19,24 +19,27 @@ import { deploymentSettings } from './deploy/settings.ts';
 import { signingKey } from './deploy/webhooks/sign.ts';
 
 export interface OwnedDeployment {
-  /** Takes the port, where it has one of its own; until `open` requests are told to come back. */
+  /**
+   * Reads the configuration file, and takes the API's paths, or its port where it has one of its own: until `open` has done its work
+   * requests are told to come back. Rejects, in words, when the file is wrong.
+   */
   listen(): Promise<void>;
-  /** Loads the graphs and mounts the API. Rejects, in words, when the file or a graph is wrong. */
+  /** Loads the graphs. Rejects, in words, when one of them is wrong. */
   open(): Promise<void>;
   /** No run is begun any more; those under way get until the deadline, then they return to the queue. */
   stop(deadlineMs: number): Promise<void>;
   close(): void;
   /** The port that serves it. */
   readonly port: number;
-  /** What stands before every path of it; empty before `open`, and usually. */
+  /** What stands before every path of it; empty before `listen`, and usually. */
   readonly prefix: string;
-  /** Empty before `open`. */
+  /** Empty before `listen`. */
   readonly graphIds: readonly string[];
 }
 
 export interface DeploymentLinks {
   readonly environment: Environment;
-  /** Mounts an app on the proxy's port. */
+  /** Mounts an app on the proxy's port, which answers 503 for it while the process starts. */
   readonly mount: (app: HttpApp) => void;
   /** What this process serves besides, for the description of the API. */
   readonly otherOperations: readonly DescribedOperation[];
@@ -74,8 +77,8 @@ export function ownDeployment(config: Config, links: DeploymentLinks): OwnedDepl
   let prefix = '';
 
   return {
-    listen: async () => server?.start(),
-    open: async () => {
+    listen: async () => {
+      await server?.start();
       const project = config.deploymentConfig === null ? null : await readProject(config.deploymentConfig, links);
       deployment = createDeployment(
         deploymentSettings({
@@ -104,11 +107,14 @@ export function ownDeployment(config: Config, links: DeploymentLinks): OwnedDepl
           counters: links.counters,
         }),
       );
-      await deployment.start();
       prefix = project?.mountPrefix ?? '';
       graphIds = project?.graphs.map(({ graphId }) => graphId) ?? [];
+      // The proxy's port turns requests away by itself until all runs.
       if (server === null) links.mount(deployment.app);
-      else server.mount(deployment.app);
+    },
+    open: async () => {
+      await deployment?.start();
+      if (deployment !== null) server?.mount(deployment.app);
     },
     stop: async (deadlineMs) => {
       await deployment?.stop((1 - ANSWER_SHARE_RATIO) * deadlineMs);

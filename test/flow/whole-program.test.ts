@@ -2,15 +2,18 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from '@langchain/langgraph-sdk';
 import { createBackendClient } from '../../src/backend/client.ts';
 import { jsonRequest, makeTrace, postJson } from './otlp.ts';
+import { fixedPort } from './program.ts';
 
 const start = fileURLToPath(new URL('../../src/start.js', import.meta.url));
 const repository = fileURLToPath(new URL('../../', import.meta.url));
@@ -188,6 +191,42 @@ registerHooks({ load: (url, context, next) => {
   assert.match(await refused.text(), /DEPLOYMENT_CONFIG/);
   program.child.kill('SIGTERM');
   assert.equal(await program.exited, 0);
+});
+
+test('while the graphs load, requests to the API are told to come back', async () => {
+  const project = join(folder, 'slow');
+  await mkdir(project);
+  await writeFile(
+    join(project, 'langgraph.json'),
+    '{"graphs":{"slow":"./slow.mjs"},"http":{"mount_prefix":"/agents"}}',
+  );
+  await symlink(join(repository, 'node_modules'), join(project, 'node_modules'));
+  await writeFile(
+    join(project, 'slow.mjs'),
+    `import { existsSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Annotation, START, StateGraph } from '@langchain/langgraph';
+writeFileSync(${JSON.stringify(join(project, 'begun'))}, '');
+while (!existsSync(${JSON.stringify(join(project, 'go'))})) await sleep(20);
+export default new StateGraph(Annotation.Root({ said: Annotation() })).addNode('say', () => ({ said: 1 })).addEdge(START, 'say');
+`,
+  );
+  const port = await fixedPort();
+  const program = run([], {
+    HTTP_PORT: String(port),
+    SERVICE_ENDPOINT: 'http://127.0.0.1:9',
+    SERVICE_API_KEY: 'k',
+    DEPLOYMENT_CONFIG: join(project, 'langgraph.json'),
+    DATA_DIR: join(project, 'data'),
+  });
+  const create = (): Promise<Response> => postJson(`http://127.0.0.1:${port}/agents/threads`, '{}');
+  while (!existsSync(join(project, 'begun'))) await sleep(20);
+  const early = await create();
+  assert.equal(early.status, 503);
+  assert.equal(early.headers.get('retry-after'), '1');
+  await writeFile(join(project, 'go'), '');
+  await program.ready;
+  assert.equal((await create()).status, 200);
 });
 
 test('a graph that does not load stops the start and is named with file, export and reason', async () => {
