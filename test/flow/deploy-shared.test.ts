@@ -39,7 +39,7 @@ describeOnEachEngine('Two servers on one database', (engine) => {
   }
 
   test('a run that finds no place on its server runs on the other, and its stream and its result arrive all the same', async () => {
-    const blocking = await client(0).runs.create(null, 'steps', { input: { name: 'long', stepMs: 1500 } });
+    const blocking = await client(0).runs.create(null, 'steps', { input: { name: 'long', stepMs: 30_000 } });
     const streamed: string[] = [];
     for await (const event of client(0).runs.stream(null, 'steps', {
       input: { name: 'a', stepMs: 50 },
@@ -47,8 +47,24 @@ describeOnEachEngine('Two servers on one database', (engine) => {
     }))
       streamed.push(event.event === 'updates' ? (Object.keys(event.data)[0] ?? '') : event.event);
     assert.deepEqual(streamed, ['metadata', 'one', 'two', 'three']);
-    const waited = (await client(0).runs.wait(null, 'steps', { input: { name: 'b', stepMs: 0 } })) as object;
-    assert.ok(!('__error__' in waited));
+    const waited = (await client(0).runs.wait(null, 'steps', { input: { name: 'b', stepMs: 0 } })) as {
+      done: string[];
+    };
+    assert.deepEqual(waited.done, ['b:one', 'b:two', 'b:three']);
+    await assert.rejects(
+      client(0).runs.wait(null, 'steps', { input: { name: 1, stepMs: 'no number' } }),
+      /TypeError|ERR_/,
+    );
+    const created = (await (
+      await fetch(`${servers[0]?.url}/runs`, {
+        method: 'POST',
+        body: JSON.stringify({ assistant_id: 'steps', input: { name: 'c', stepMs: 200 } }),
+      })
+    ).json()) as { run_id: string };
+    const joined = await Promise.all(
+      servers.map(async ({ url }) => (await fetch(`${url}/runs/${created.run_id}/join`)).json()),
+    );
+    for (const values of joined) assert.deepEqual((values as { done: string[] }).done, ['c:one', 'c:two', 'c:three']);
     assert.equal((await client(1).runs.get(blocking.thread_id, blocking.run_id)).status, 'running');
     await client(1).runs.cancel(blocking.thread_id, blocking.run_id, true);
   });

@@ -1,7 +1,13 @@
-/** Events of resumable runs, so that a stream can be replayed after the process that made it is gone. */
+/**
+ * Events of resumable runs, so that a stream can be replayed after the process that made it is gone; and the results of runs that leave
+ * nothing else.
+ */
 import type { ControlDatabase } from './database.ts';
 import type { JsonText } from './model.ts';
 import type { RunEventRepository } from './repositories.ts';
+
+/** Where the result of a run stands: before its events, where nobody who reads these looks. */
+export const RESULT_SEQ = -1;
 
 export function createRunEventRepository(control: ControlDatabase): RunEventRepository {
   const { db } = control;
@@ -49,6 +55,16 @@ export function createRunEventRepository(control: ControlDatabase): RunEventRepo
         .executeTakeFirst();
       // The aggregate of no rows is null, whatever its type says.
       return (row?.seq as number | null | undefined) ?? -1;
+    },
+
+    result: async (runId) => {
+      const row = await db
+        .selectFrom('deploy_run_event')
+        .select('data')
+        .where('run_id', '=', runId)
+        .where('seq', '=', RESULT_SEQ)
+        .executeTakeFirst();
+      return row === undefined ? null : (row.data as JsonText);
     },
 
     expireAt: async (runId, expiresMs) => {

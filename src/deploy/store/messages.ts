@@ -79,7 +79,7 @@ export const STORE_METHODS: { [N in RepositoryName]: Record<keyof Repositories[N
     delete: true,
     countByStatus: true,
   },
-  events: { append: true, after: true, lastSeq: true, expireAt: true, deleteExpired: true },
+  events: { append: true, after: true, lastSeq: true, result: true, expireAt: true, deleteExpired: true },
   crons: { create: true, get: true, patch: true, delete: true, search: true, count: true, fireDue: true },
   webhooks: { claimDue: true, defer: true, recordAttempt: true, forRun: true, deleteEndedBefore: true },
   state: { deleteThread: true, deleteRun: true, copyThread: true, keepLatest: true },

@@ -321,6 +321,8 @@ export interface RunEventRepository {
   after(runId: string, afterSeq: number, limit: number): Promise<RunEvent[]>;
   /** The highest seq kept for a run; −1 when there is none. */
   lastSeq(runId: string): Promise<number>;
+  /** What a temporary run that has just ended said to those who wait for it in other processes; null when nothing is kept. */
+  result(runId: string): Promise<JsonText | null>;
   /** Sets the expiry of all events of an ended run. */
   expireAt(runId: string, expiresMs: number): Promise<void>;
   deleteExpired(nowMs: number): Promise<number>;

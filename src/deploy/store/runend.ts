@@ -5,15 +5,18 @@
  */
 import { sql } from 'kysely';
 import type { Kysely } from 'kysely';
+import { SECOND_MS } from '../../core/units.ts';
 import type { IdSource } from '../ids.ts';
+import { resultJson } from '../runresult.ts';
 import { webhookPayload } from '../webhooks/payload.ts';
 import { locked } from './database.ts';
 import type { ControlDatabase } from './database.ts';
+import { RESULT_SEQ } from './events.ts';
 import type { CancelAction, JsonText, RunStatus, ThreadStatus } from './model.ts';
 import { prepare } from './prepared.ts';
 import type { RunEnding, StateStore, ThreadStateSnapshot } from './repositories.ts';
 import { runFrom } from './rows.ts';
-import type { ControlTables, DeliveryTable, RunTable, ThreadTable } from './schema.ts';
+import type { ControlTables, DeliveryTable, RunEventTable, RunTable, ThreadTable } from './schema.ts';
 
 export type Ended = Extract<RunEnding, { kind: 'ended' }>;
 
@@ -38,6 +41,9 @@ type ThreadFields = Pick<
   ThreadTable,
   'thread_id' | 'status' | 'values_json' | 'interrupts_json' | 'has_next' | 'error_json' | 'updated_ms'
 >;
+
+/** Whoever waits for the run hears of its end at once; after the loss of its connection for that, within a few seconds. */
+const RESULT_TTL_MS = 60 * SECOND_MS;
 
 export function createRunEnder(control: ControlDatabase, state: StateStore, ids: IdSource): RunEnder {
   const { db, engine } = control;
@@ -119,6 +125,19 @@ export function createRunEnder(control: ControlDatabase, state: StateStore, ids:
       updated_ms: slot('updated_ms'),
     }),
   );
+  const insertResult = prepare<Pick<RunEventTable, 'run_id' | 'data' | 'expires_ms'>, never>((slot) =>
+    db
+      .insertInto('deploy_run_event')
+      .values({
+        run_id: slot('run_id'),
+        seq: RESULT_SEQ,
+        event_id: '',
+        event: '',
+        data: slot('data'),
+        expires_ms: slot('expires_ms'),
+      })
+      .onConflict((conflict) => conflict.doNothing()),
+  );
   const lock = prepare<{ id: string }, { thread_id: string }>((slot) =>
     locked(engine, db.selectFrom('deploy_thread').select('thread_id').where('thread_id', '=', slot('id'))),
   );
@@ -154,6 +173,14 @@ export function createRunEnder(control: ControlDatabase, state: StateStore, ids:
       updated_ms: verdict.nowMs,
     });
     return true;
+  };
+
+  /** Of a temporary run, for whoever waits for it in another process; on SQLite there is none. */
+  const keepResult = async (on: Kysely<ControlTables>, row: RunTable, verdict: Verdict): Promise<void> => {
+    if (engine === 'sqlite' || verdict.rolledBack) return;
+    const data = resultJson(verdict.errorJson, verdict.state);
+    if (data === null) return;
+    await insertResult(on, { run_id: row.run_id, data, expires_ms: verdict.nowMs + RESULT_TTL_MS });
   };
 
   const settleThread = async (
@@ -195,6 +222,7 @@ export function createRunEnder(control: ControlDatabase, state: StateStore, ids:
     await control.notify(on, { kind: 'run-ended', runId: row.run_id });
     const ended = { kind: 'ended', status, rolledBack, deliveryQueued } as const;
     if (row.temporary === 1) {
+      await keepResult(on, row, verdict);
       await deleteThread(on, { id: row.thread_id });
       return { ...ended, run: null, threadStatus: null, morePending: false };
     }

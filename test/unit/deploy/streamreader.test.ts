@@ -67,6 +67,7 @@ function events(): RunEventRepository & { rows: RunEvent[]; expiresMs: number | 
     append: async (_runId, batch) => void it.rows.push(...batch),
     after: async (_runId, afterSeq, limit) => it.rows.filter((row) => row.seq > afterSeq).slice(0, limit),
     lastSeq: async () => it.rows.at(-1)?.seq ?? -1,
+    result: async () => null,
     expireAt: async (_runId, ms) => void (it.expiresMs = ms),
     deleteExpired: async () => 0,
   };
