@@ -36,13 +36,10 @@ export function openDeadLetters(
   const { counters, clock, log, disk = nodeBackgroundDisk } = parts;
   const segments = new SegmentLog(settings, clock, disk);
   const stop = new AbortController();
-  const failed = (error: unknown): void => {
+  const failed = (error: unknown, what: string): void => {
     counters.add('spool_failures');
     const { code, message } = error as NodeJS.ErrnoException;
-    log.error(
-      { code: code ?? message, folder: settings.folder },
-      'dead letters cannot be written: their runs are lost',
-    );
+    log.error({ code: code ?? message, folder: settings.folder }, what);
   };
   segments.onTrouble = (error) => {
     counters.add('spool_failures');
@@ -57,7 +54,7 @@ export function openDeadLetters(
         counters.add('dead_letters_removed', runCount);
         if (runCount > 0) log.warn({ runs: runCount }, 'the oldest dead letters are removed: too many or too old');
       } catch (error) {
-        failed(error);
+        failed(error, 'old dead letters cannot be looked for: they stay');
       }
       await clock.sleep(SWEEP_INTERVAL_MS, stop.signal);
     }
@@ -73,7 +70,7 @@ export function openDeadLetters(
         const failure = await synced;
         if (failure !== null) throw failure;
       } catch (error) {
-        failed(error);
+        failed(error, 'dead letters cannot be written: their runs are lost');
       }
     },
     async close() {
