@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { registerHooks, stripTypeScriptTypes } from 'node:module';
+import module from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = new URL('../', import.meta.url);
@@ -36,7 +36,7 @@ function readEntry(entry) {
  */
 function stripped(source) {
   try {
-    return stripTypeScriptTypes(source.toString());
+    return module.stripTypeScriptTypes(source.toString());
   } catch (error) {
     if (/^ERR_(INVALID|UNSUPPORTED)_TYPESCRIPT_SYNTAX$/.test(error.code)) return null;
     throw error;
@@ -71,7 +71,7 @@ function fill() {
 function register() {
   let isFilled = false;
   const ours = FOLDERS.map((folder) => new URL(folder, ROOT).href);
-  registerHooks({
+  module.registerHooks({
     load(url, context, nextLoad) {
       if (!url.endsWith('.ts') || !ours.some((folder) => url.startsWith(folder))) return nextLoad(url, context);
       const entry = entryOf(readFileSync(new URL(url)));
@@ -92,4 +92,5 @@ function register() {
 }
 
 if (process.argv[2] === FILL) fill();
-else register();
+// A Node that lacks it is too old: src/start.js, which comes next, says so.
+else if (module.registerHooks !== undefined) register();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -10,6 +10,8 @@ import { createBackendClient } from '../../src/backend/client.ts';
 import { startBackend } from '../../src/backend/owner.ts';
 import { killAll, lastLine, newFolder, ready, run } from '../program.ts';
 import { jsonRequest, makeTrace, postJson } from './otlp.ts';
+
+const root = new URL('../../', import.meta.url);
 
 afterEach(killAll);
 
@@ -36,6 +38,24 @@ test('flags answer and end: help, version, check; a wrong one is exit code 2', a
   assert.match(check ?? '', /^SERVICE_API_KEY +\*{8}/m);
   assert.ok(!check?.includes('secret-key'));
   assert.match(wrong ?? '', /^unknown argument "--port"/);
+});
+
+test('a Node that is too old is one line and exit code 1, also with the preload of npm start', async () => {
+  const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as { scripts: { start: string } };
+  const args = scripts.start.split(' ').filter((word) => word !== 'exec' && word !== 'node');
+  // What Node 20 lacks, and how it calls itself.
+  const older = `import module, { syncBuiltinESMExports } from 'node:module';
+    delete module.registerHooks;
+    delete module.stripTypeScriptTypes;
+    syncBuiltinESMExports();
+    Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } });`;
+  const child = spawn(process.execPath, ['--import', `data:text/javascript,${encodeURIComponent(older)}`, ...args], {
+    cwd: root,
+  });
+  let errors = '';
+  child.stderr.on('data', (chunk) => (errors += String(chunk)));
+  assert.deepEqual(await once(child, 'close'), [1, null]);
+  assert.match(errors, /^Node 22 from 22\.18 on is needed, .*\n$/);
 });
 
 test('a wrong configuration is exit code 78 and names every problem', async () => {
@@ -80,7 +100,7 @@ test('what the start stumbles over is one line that names the variable to look a
 test('a SIGTERM that npm gets reaches the service: npm ends after it, with its exit code', async () => {
   // A group of its own: what npm would leave behind ends with the test.
   const npm = spawn('npm', ['start', '--silent'], {
-    cwd: new URL('../..', import.meta.url),
+    cwd: root,
     env: {
       ...process.env,
       HOST: '127.0.0.1',
