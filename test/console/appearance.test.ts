@@ -1,6 +1,6 @@
 /** Every page, dark and light, for everyone: the accessibility checker finds nothing, and the system's choice of colours is followed. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { accessibilityProblems, NO_BROWSER, openStage, until, type Stage } from './browser.ts';
 import { failingReport, makeScenario, retrieval, send, sendWorkload, supportAgent, vision } from './workload.ts';
 
@@ -20,32 +20,54 @@ describe('the look of the pages', { skip: NO_BROWSER }, () => {
       return ((await answer.json()) as { trace_count: number }).trace_count === 64;
     }, 'all traces');
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
-  const pages: [name: string, path: () => string, ready: string, keys: readonly string[]][] = [
-    ['the list', () => '/', '.traces-body [role=row]', ['j', 'x']],
-    ['the narrowed list', () => '/?project=look&min_duration_ms=10&since=0', '.traces-body [role=row]', []],
-    ['a list that nothing passes', () => '/?text=nosuchword', '.empty', []],
-    ['an agent’s trace', () => `/console/trace/${ids[0]}`, '#run-panel .message', ['j']],
-    ['a retriever’s trace', () => `/console/trace/${ids[1]}`, '#run-panel .part', ['j', 'j']],
-    ['a failed trace', () => `/console/trace/${ids[2]}`, '#run-panel .part', ['e']],
-    ['a trace with a picture', () => `/console/trace/${ids[3]}`, '#run-panel .part', ['j', '3']],
-    ['metadata', () => `/console/trace/${ids[0]}`, '#run-panel .part', ['j', '2']],
-    ['a comparison', () => `/console/compare/${ids[0]}/${ids[2]}`, '.part', ['j']],
-    ['a choice of another', () => `/console/compare/${ids[0]}`, '.choose li', []],
-    ['a trace that is not there', () => '/console/trace/00000000-0000-4000-8000-000000000000', '.empty', []],
-    ['a page that is not there', () => '/console/nothing', '.empty', []],
-    ['the keyboard overview', () => '/', '.traces-body [role=row]', ['?']],
+  const panel = (title: string, content: string): string =>
+    `.detail:has(.detail-title h2:text-is("${title}")) #run-panel ${content}`;
+  /** `brought`: what is shown once the keys were taken. */
+  const pages: [name: string, path: () => string, ready: string, keys: readonly string[], brought: string][] = [
+    ['the list', () => '/', '.traces-body [role=row]', ['j', 'x'], '.bar button:text-is("Unmark")'],
+    [
+      'the narrowed list',
+      () => '/?project=look&min_duration_ms=10&since=0',
+      '.traces-body [role=row]',
+      [],
+      '.heatmap canvas',
+    ],
+    ['a list that nothing passes', () => '/?text=nosuchword', '.empty', [], '.figures'],
+    ['an agent’s trace', () => `/console/trace/${ids[0]}`, '.waterfall', ['j'], panel('chat gpt-4o', '.message')],
+    [
+      'a retriever’s trace',
+      () => `/console/trace/${ids[1]}`,
+      '.waterfall',
+      ['j', 'j'],
+      panel('search_handbook', '.documents'),
+    ],
+    ['a failed trace', () => `/console/trace/${ids[2]}`, '.waterfall', ['e'], panel('fetch_figures', '.stack')],
+    ['a trace with a picture', () => `/console/trace/${ids[3]}`, '.waterfall', ['j'], panel('chat gpt-4o', 'img')],
+    ['a run as JSON', () => `/console/trace/${ids[3]}`, '.waterfall', ['3'], panel('describe_damage', '.json')],
+    ['metadata', () => `/console/trace/${ids[0]}`, '.waterfall', ['j', '2'], panel('chat gpt-4o', '.pairs')],
+    [
+      'a comparison',
+      () => `/console/compare/${ids[0]}/${ids[2]}`,
+      '.pair-row',
+      ['j'],
+      '.pair-row.at-cursor[aria-rowindex="3"]',
+    ],
+    ['a choice of another', () => `/console/compare/${ids[0]}`, '.choose li', [], '.choose'],
+    ['a trace that is not there', () => '/console/trace/00000000-0000-4000-8000-000000000000', '.empty', [], '.empty'],
+    ['a page that is not there', () => '/console/nothing', '.empty', [], '.empty'],
+    ['the keyboard overview', () => '/', '.traces-body [role=row]', ['?'], 'dialog[open]'],
   ];
   for (const colorScheme of ['dark', 'light'] as const) {
-    for (const [name, path, ready, keys] of pages) {
+    for (const [name, path, ready, keys, brought] of pages) {
       test(`${name}, ${colorScheme}: nothing to object to`, async () => {
         const { page } = await stage.open(path(), { colorScheme, allowed: /404/ });
         await page.locator(ready).first().waitFor();
         for (const key of keys) await page.keyboard.press(key);
-        // Drawn with what the keys brought.
-        await page.locator('main :is([aria-busy=false], .detail, .empty, .choose)').first().waitFor();
-        await until(async () => (await page.locator('.stale').count()) === 0, 'the list');
+        await page.locator(brought).first().waitFor();
+        await page.locator('.stale').waitFor({ state: 'detached' });
         assert.deepEqual(await accessibilityProblems(page), []);
         const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         assert.equal(background, colorScheme === 'dark' ? 'rgb(14, 16, 22)' : 'rgb(255, 255, 255)');
@@ -67,6 +89,7 @@ describe('the look of the pages', { skip: NO_BROWSER }, () => {
   test('a narrow window loses nothing', async () => {
     const { page } = await stage.open('/', { viewport: { width: 700, height: 800 } });
     await page.locator('.traces-body [role=row]').first().waitFor();
+    await page.locator('.heatmap canvas').waitFor();
     const overflow = await page.evaluate(
       () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
     );

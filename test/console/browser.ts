@@ -38,6 +38,8 @@ export interface Stage {
   readonly service: Service;
   /** A page of its own context. `allowed`: errors of the console that the test provokes. */
   open(path: string, options?: BrowserContextOptions & { readonly allowed?: RegExp }): Promise<Watched>;
+  /** Closes what is open, as at the end of each test: a page that stays goes on following what happens, and costs the next its time. */
+  leave(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -91,6 +93,9 @@ export async function openStage(environment: Record<string, string> = {}): Promi
       watched.push(entry);
       await page.goto(`${base}${path}`);
       return entry;
+    },
+    leave: async () => {
+      for (const context of browser?.contexts() ?? []) await context.close();
     },
     close: async () => {
       await browser?.close();

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { accessibilityProblems, NO_BROWSER, openStage, until, type Stage } from './browser.ts';
 
@@ -26,6 +26,7 @@ describe('the deployments page', { skip: NO_BROWSER, timeout: 900_000 }, () => {
       WEBHOOK_ALLOW_PRIVATE: 'true',
     });
   });
+  afterEach(() => stage.leave());
   after(async () => {
     await stage.close();
     await rm(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /** Whatever a span says, in any field that the console shows, it is text: no element, no script, no request comes of it. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { NO_BROWSER, openStage, until, type Stage } from './browser.ts';
 import { send } from './workload.ts';
@@ -162,6 +162,7 @@ describe('hostile spans', { skip: NO_BROWSER }, () => {
       return ((await answer.json()) as { run_count: number }).run_count === PAYLOADS.length * 5;
     }, 'all runs to be stored');
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
   test('in the list they are text', async () => {
@@ -169,7 +170,10 @@ describe('hostile spans', { skip: NO_BROWSER }, () => {
     await until(async () => (await page.locator('.traces-body [role=row]').count()) === PAYLOADS.length, 'all rows');
     assert.deepEqual(await injected(page), []);
     assert.match(await page.locator('.traces-body').innerText(), /<img src=x onerror=/);
-    assert.match(await page.getByLabel('Project').innerText(), /<svg onload=/);
+    await page
+      .getByLabel('Project')
+      .getByRole('option', { name: /<svg onload=/ })
+      .waitFor({ state: 'attached' });
     await page.locator('.traces-body [role=row]').first().hover();
     await page.keyboard.press('j');
     await page.keyboard.press('x');

@@ -1,6 +1,6 @@
 /** What people do with the console: look at their first trace, narrow the list, compare, and all of it by keyboard. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { NO_BROWSER, openStage, until, type Stage } from './browser.ts';
 import { failingReport, makeScenario, retrieval, send, sendWorkload, supportAgent, vision } from './workload.ts';
@@ -13,6 +13,7 @@ describe('a newcomer’s first minute', { skip: NO_BROWSER }, () => {
   before(async () => {
     stage = await openStage();
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
   test('an empty list says how to send a trace; what is sent then appears by itself, and its tool call is found', async () => {
@@ -25,7 +26,8 @@ describe('a newcomer’s first minute', { skip: NO_BROWSER }, () => {
     await send(stage.base, sent.body, 'support');
     const row = rows(page).first();
     await row.waitFor();
-    await until(async () => (await row.innerText()).includes('5'), 'all runs of the trace');
+    const runCount = row.getByRole('gridcell').nth(7);
+    await until(async () => (await runCount.innerText()) === '5', 'all runs of the trace');
     const shown = await row.innerText();
     assert.match(shown, /support[\s\S]*2\.5 s/);
     assert.match(shown, /\$0\.00/);
@@ -127,6 +129,7 @@ describe('a list of some length', { skip: NO_BROWSER }, () => {
     await sendWorkload(stage.base, { seed: 5, traceCount: COUNT, spanMs: 3_600_000, endMs: Date.now() });
     await until(async () => (await traceCount('')) === COUNT, 'all traces to be stored');
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
   /** What the API says about a filter. */
@@ -147,7 +150,9 @@ describe('a list of some length', { skip: NO_BROWSER }, () => {
     assert.ok(expected > 0 && expected < COUNT);
     await until(async () => (await shownCount(page)) === expected, 'the narrowed count');
     assert.equal(new URL(page.url()).search, `?${query}`);
-    await until(async () => (await rows(page).count()) > 0, 'rows');
+    // The figures may be there before the rows.
+    await page.locator('.stale').waitFor({ state: 'detached' });
+    assert.ok((await rows(page).count()) > 0);
     for (const text of await rows(page).allInnerTexts()) assert.match(text, /\bsupport\b/);
 
     await page.getByRole('button', { name: 'Clear' }).click();
@@ -284,7 +289,7 @@ describe('a list of some length', { skip: NO_BROWSER }, () => {
     // Typed into the field, not taken as commands.
     assert.equal(await page.getByLabel('Search', { exact: true }).inputValue(), 'A-1042');
     await keyboard.press('Escape');
-    await until(async () => (await page.locator('.stale').count()) === 0, 'the found ones');
+    await page.locator('.stale').waitFor({ state: 'detached' });
     await keyboard.press('j');
     await keyboard.press('j');
     await keyboard.press('k');
@@ -327,6 +332,7 @@ describe('a console behind keys', { skip: NO_BROWSER }, () => {
   before(async () => {
     stage = await openStage({ DEPLOYMENT_API_KEYS: 'the-key' });
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
   test('asks for one, says when it is wrong, and keeps it for the tab', async () => {

@@ -1,6 +1,6 @@
 /** Whatever comes first: keys that are faster than the next frame, events that overtake answers, answers to what is over. */
 import assert from 'node:assert/strict';
-import { after, before, describe, mock, test } from 'node:test';
+import { after, afterEach, before, describe, mock, test } from 'node:test';
 import { signal } from '@preact/signals';
 import type { Page as PageOf, TraceEvent, TraceSummary } from '../../src/backend/api.ts';
 import { createClient, type Client, type Follower } from '../../src/console/app/api/client.ts';
@@ -109,6 +109,7 @@ describe('a page that has just been drawn', { skip: NO_BROWSER }, () => {
       return ((await answer.json()) as { run_count: number }).run_count === 5;
     }, 'all runs');
   });
+  afterEach(() => stage.leave());
   after(() => stage.close());
 
   test('takes keys before its first frame', async () => {

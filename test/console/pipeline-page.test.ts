@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import type { Service } from '../../src/service.ts';
 import { jsonRequest, makeTrace, postJson } from '../flow/otlp.ts';
@@ -10,8 +10,8 @@ import { tracesUrl } from '../flow/pipelinehost.ts';
 import { accessibilityProblems, NO_BROWSER, openStage, type Stage } from './browser.ts';
 
 const stages: Stage[] = [];
-after(async () => {
-  for (const each of stages) await each.close();
+afterEach(async () => {
+  for (const each of stages.splice(0)) await each.close();
 });
 
 async function open(
