@@ -27,6 +27,10 @@ export const NO_BROWSER =
 /** A slow, loaded machine is waited for. */
 const PATIENCE_MS = 60_000;
 
+/** To look for races, `SLOW_BROWSER=6 npm test`: pages compute so many times slower, and what they ask for is late. */
+const SLOWDOWN = Number(process.env['SLOW_BROWSER'] ?? 1);
+const MAX_LATENESS_MS = 300;
+
 export interface Watched {
   readonly page: Page;
   /** What went wrong in the page so far, in words. */
@@ -69,6 +73,7 @@ export async function openStage(environment: Record<string, string> = {}): Promi
       const context = await browser.newContext({ viewport: { width: 1360, height: 850 }, ...options });
       context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
+      if (SLOWDOWN > 1) await slow(page);
       const troubles: string[] = [];
       const add = (text: string): void => {
         if (allowed?.test(text) !== true) troubles.push(text);
@@ -95,7 +100,10 @@ export async function openStage(environment: Record<string, string> = {}): Promi
       return entry;
     },
     leave: async () => {
-      for (const context of browser?.contexts() ?? []) await context.close();
+      for (const context of browser?.contexts() ?? []) {
+        await context.unrouteAll({ behavior: 'ignoreErrors' });
+        await context.close();
+      }
     },
     close: async () => {
       await browser?.close();
@@ -107,6 +115,16 @@ export async function openStage(environment: Record<string, string> = {}): Promi
       );
     },
   };
+}
+
+/** Each request waits for a while of its own, so that answers overtake each other. */
+async function slow(page: Page): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Emulation.setCPUThrottlingRate', { rate: SLOWDOWN });
+  await page.context().route('**', async (route) => {
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * MAX_LATENESS_MS));
+    await route.continue();
+  });
 }
 
 const axeSource = (createRequire(import.meta.url)('axe-core') as { source: string }).source;

@@ -41,10 +41,13 @@ describe('the pipeline page', { skip: NO_BROWSER, timeout: 600_000 }, () => {
     await stage(page, 'backend').getByText('Idle').waitFor();
     const { spans } = makeTrace(7, 12);
     assert.equal((await postJson(tracesUrl(service), jsonRequest(spans))).status, 200);
-    await page.getByText('Spans come in and get through.').waitFor();
-    for (const id of ['accept', 'decode', 'rings', 'assemble', 'batch', 'upload', 'backend']) {
-      await stage(page, id).getByText('Well', { exact: true }).waitFor();
-    }
+    // All at once: after a minute the stages are idle again.
+    await Promise.all([
+      page.getByText('Spans come in and get through.').waitFor(),
+      ...['accept', 'decode', 'rings', 'assemble', 'batch', 'upload', 'backend'].map((id) =>
+        stage(page, id).getByText('Well', { exact: true }).waitFor(),
+      ),
+    ]);
     await fact(page, 'backend', 'delivered').getByText(String(spans.length), { exact: true }).waitFor();
     await figure(page, 'runs_delivered').getByText(String(spans.length), { exact: true }).waitFor();
     assert.match(await fact(page, 'accept', 'ack p99').innerText(), /\d (µs|ms|s)$/);
@@ -56,13 +59,12 @@ describe('the pipeline page', { skip: NO_BROWSER, timeout: 600_000 }, () => {
     const { page, service } = await open();
     assert.equal((await postJson(tracesUrl(service), '{')).status, 400);
     const words = /1 request refused in the last minute: body or header that cannot be read/;
-    await page.getByRole('status').getByText(words).waitFor();
-    await stage(page, 'accept').getByText(words).waitFor();
-    await stage(page, 'accept').getByText('Degraded').waitFor();
-    await page
-      .getByRole('region', { name: 'Requests refused' })
-      .getByText('body or header that cannot be read')
-      .waitFor();
+    await Promise.all([
+      page.getByRole('status').getByText(words).waitFor(),
+      stage(page, 'accept').getByText(words).waitFor(),
+      stage(page, 'accept').getByText('Degraded').waitFor(),
+      page.getByRole('region', { name: 'Requests refused' }).getByText('body or header that cannot be read').waitFor(),
+    ]);
   });
 
   test('a drop is told with its reason', async () => {
@@ -70,11 +72,13 @@ describe('the pipeline page', { skip: NO_BROWSER, timeout: 600_000 }, () => {
     const { page, service } = await open({ SERVICE_ENDPOINT: backend.url, FILTER_NON_GENAI: 'false' });
     const { spans } = makeTrace(3, 1);
     assert.equal((await postJson(tracesUrl(service), jsonRequest(spans))).status, 200);
-    await page.getByRole('region', { name: 'Spans dropped' }).getByText('refused by the backend for good').waitFor();
-    await page
-      .getByRole('status')
-      .getByText(/3 spans dropped in the last minute: refused by the backend for good/)
-      .waitFor();
+    await Promise.all([
+      page.getByRole('region', { name: 'Spans dropped' }).getByText('refused by the backend for good').waitFor(),
+      page
+        .getByRole('status')
+        .getByText(/3 spans dropped in the last minute: refused by the backend for good/)
+        .waitFor(),
+    ]);
     await backend.close();
   });
 
