@@ -311,10 +311,10 @@ export function createService(config: Config, log: Log, options: ServiceOptions 
           log: limitedLog.child({ stage: 'ship' }),
           clock,
           onSettled: (_shard, pairs) => journal?.settled(pairs),
-          onLost: (_shard, lostCount) => {
+          onLost: (_shard, lostCount, suspectSource) => {
             if (journal === null) return false;
             own.add('spans_reclaimed', lostCount);
-            journal.startOver();
+            journal.startOver(suspectSource);
             return true;
           },
         },

@@ -1,7 +1,7 @@
 /**
  * The owner of the shipper threads (main thread's side): one thread a shard, each started, replaced when it dies, and
  * drained at the end. What a dead shipper had read and not delivered is lost; what still lies in its rings is read by
- * its successor. Records too large for a ring go to their shipper by message; `congested` says when no more should come.
+ * its successor, but for a span or batch that {@link MAX_DEATHS} threads died of: the shard would never get past it. Records too large for a ring go to their shipper by message; `congested` says when no more should come.
  */
 import { Worker } from 'node:worker_threads';
 import { DROP_COUNTER_NAMES, type Counters, type CounterTable } from './core/counters.ts';
@@ -11,6 +11,7 @@ import { MiB, SECOND_MS } from './core/units.ts';
 import type { RingSet } from './ring/layout.ts';
 import { setShardState, ShardState } from './ring/state.ts';
 import { createGauges, type Gauges } from './upload/gauges.ts';
+import { createHand, inHand, NO_POISON, type InHand, type Poison } from './upload/hand.ts';
 import type { FromShipper, ShipWorkerData, ToShipper } from './upload/message.ts';
 import type { ShipSettings } from './upload/settings.ts';
 
@@ -38,9 +39,10 @@ export interface ShippersLinks {
   readonly onSettled?: (shard: number, pairs: Uint32Array) => void;
   /**
    * A thread died: what it had read and not settled exists nowhere else any more. True: all of it is going to be fed in
-   * again, and `lostCount` is not counted as lost.
+   * again, and `lostCount` is not counted as lost. `suspectSource`: the request, 0 for none, whose span the thread had
+   * in its hand.
    */
-  readonly onLost?: (shard: number, lostCount: number) => boolean;
+  readonly onLost?: (shard: number, lostCount: number, suspectSource: number) => boolean;
 }
 
 export interface Shippers extends Stage {
@@ -72,6 +74,10 @@ const SPOOL_REASONS: readonly (string | undefined)[] = [
   'spool_full: no space left on the disk, batches wait in memory',
   'spool_unwritable: batches wait in memory',
 ];
+/** Threads that one span or batch may cost. */
+const MAX_DEATHS = 2;
+/** Remembered as deadly; beyond these the oldest are forgotten. */
+const MAX_SUSPECTS = 256;
 const FIRST_RESTART_MS = 100;
 const MAX_RESTART_MS = 10 * SECOND_MS;
 /** A thread that lived this long died of something new. */
@@ -125,6 +131,10 @@ class ShardOwner {
   readonly #stop = new AbortController();
   /** Posted lately: what the gauge may not show yet. */
   readonly #posted: { bytes: number; atMs: number }[] = [];
+  readonly #hand = createHand();
+  /** Threads that died with it in their hands, by kind and name. */
+  readonly #deathCounts = new Map<string, number>();
+  #poison: Poison = NO_POISON;
 
   constructor(shard: number, settings: ShippersSettings, links: ShippersLinks) {
     this.#shard = shard;
@@ -187,6 +197,8 @@ class ShardOwner {
       gauges: this.gauges.shared,
       spoolReady: this.#spoolReady,
       settings: ship,
+      hand: this.#hand,
+      poison: this.#poison,
     };
     const worker = new Worker(new URL('../workers/ship.ts', import.meta.url), {
       workerData,
@@ -236,7 +248,10 @@ class ShardOwner {
     if (this.#drained) return;
     const { counters, log, clock } = this.#links;
     counters.add('ship_workers_lost');
-    const lostCount = this.#countLost();
+    const suspect = inHand(this.#hand);
+    new Uint32Array(this.#hand).fill(0);
+    if (suspect !== null) this.#accuse(suspect);
+    const lostCount = this.#countLost(suspect?.source ?? 0);
     if (this.#stopping !== null) {
       log.error({ shard: this.#shard, reason, lostCount }, 'shipper thread lost while it was stopping');
       return;
@@ -244,15 +259,31 @@ class ShardOwner {
     // Producers must not wait for a reader that is not there.
     setShardState(this.#settings.rings, this.#shard, ShardState.Dead);
     if (clock.nowMs() - this.#startedMs > STABLE_MS) this.#restartMs = FIRST_RESTART_MS;
-    log.error({ shard: this.#shard, reason, lostCount, restartInMs: this.#restartMs }, 'shipper thread lost');
+    const restartInMs = this.#restartMs;
+    log.error({ shard: this.#shard, reason, lostCount, restartInMs, inHand: suspect?.name }, 'shipper thread lost');
     void this.#replace();
+  }
+
+  #accuse({ kind, name }: InHand): void {
+    const suspect = `${kind} ${name}`;
+    const deathCount = (this.#deathCounts.get(suspect) ?? 0) + 1;
+    this.#deathCounts.delete(suspect);
+    this.#deathCounts.set(suspect, deathCount);
+    for (const oldest of this.#deathCounts.keys()) {
+      if (this.#deathCounts.size <= MAX_SUSPECTS) break;
+      this.#deathCounts.delete(oldest);
+    }
+    const deadly = [...this.#deathCounts].filter(([, count]) => count >= MAX_DEATHS).map(([what]) => what);
+    const namesOf = (prefix: string): string[] =>
+      deadly.filter((what) => what.startsWith(prefix)).map((what) => what.slice(prefix.length));
+    this.#poison = { records: namesOf('record '), batches: namesOf('batch '), oneRunEach: kind === 'batch' };
   }
 
   /**
    * Books what the dead thread had read and neither delivered nor dropped. Uploads in flight at its death may have
    * arrived all the same: they count as lost because nobody heard. What is in the spool is not lost.
    */
-  #countLost(): number {
+  #countLost(suspectSource: number): number {
     const { counters: table, firstRow } = this.#settings;
     const row = firstRow + this.#shard;
     const settled = (['runs_delivered', ...DROP_COUNTER_NAMES] as const).reduce(
@@ -262,7 +293,7 @@ class ShardOwner {
     const taken = table.value(row, 'records_read') + table.value(row, 'runs_inherited');
     const lostCount = Math.max(0, taken - settled);
     this.#lostCount += lostCount;
-    const isFedAgain = this.#stopping === null && this.#links.onLost?.(this.#shard, lostCount) === true;
+    const isFedAgain = this.#stopping === null && this.#links.onLost?.(this.#shard, lostCount, suspectSource) === true;
     if (!isFedAgain) this.#links.counters.add('dropped_worker-lost', lostCount);
     return lostCount;
   }

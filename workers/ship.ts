@@ -5,12 +5,14 @@ import { openCounterTable } from '../src/core/counters.ts';
 import { systemClock } from '../src/core/lifecycle.ts';
 import { relayLog } from '../src/core/log.ts';
 import { Fault } from '../src/core/outcome.ts';
+import { MINUTE_MS } from '../src/core/units.ts';
 import { openShardReader } from '../src/ring/reader.ts';
 import { Batcher } from '../src/upload/batcher.ts';
 import { openBackend } from '../src/upload/client.ts';
 import { createCodec } from '../src/upload/compress.ts';
 import { createCountingDeadLetters } from '../src/upload/deadletter.ts';
 import { openGauges } from '../src/upload/gauges.ts';
+import { Hand } from '../src/upload/hand.ts';
 import { InfoReader } from '../src/upload/info.ts';
 import { UploadLimits } from '../src/upload/limits.ts';
 import type { FromShipper, ShipWorkerData, ToShipper } from '../src/upload/message.ts';
@@ -24,9 +26,21 @@ import { Shipper } from '../src/upload/shipper.ts';
 
 if (parentPort === null) throw new Fault('workers/ship.ts runs as a worker thread only');
 const port = parentPort;
+/** For so long every run travels alone, after a thread died of a batch. */
+const ALONE_MS = MINUTE_MS;
 const tell = (message: FromShipper): void => port.postMessage(message);
 
-const { shard, rings, counters: shared, counterRow, gauges, spoolReady, settings } = workerData as ShipWorkerData;
+const {
+  shard,
+  rings,
+  counters: shared,
+  counterRow,
+  gauges,
+  spoolReady,
+  settings,
+  hand: sharedHand,
+  poison,
+} = workerData as ShipWorkerData;
 const clock = systemClock;
 const log = relayLog(tell, { shard });
 const counters = openCounterTable(shared).row(counterRow);
@@ -36,6 +50,7 @@ const backend = openBackend(settings);
 const info = new InfoReader(backend, limits, clock, log);
 const settlements = createSettlements((pairs) => tell({ kind: 'settled', pairs }));
 const openedGauges = openGauges(gauges);
+const hand = new Hand(sharedHand);
 const parts = { settlements, counters, gauges: openedGauges, clock, log };
 const spool = settings.spool === null ? null : new Spool(spoolSettings(settings.spool, shard), parts);
 const counting = createCountingDeadLetters(counters, clock, log);
@@ -52,17 +67,22 @@ const outbox = new Outbox(settings, {
   log,
   random: Math.random,
   settlements,
+  hand,
+  poison,
   onChange: () => shipper.report(),
 });
 const batcher = new Batcher(settings, limits, codec, (batch) => outbox.accept(batch), counters, clock);
 const shipper = new Shipper({
   reader: openShardReader(rings, shard),
-  assembler: new Assembler(settings, batcher, counters, settlements),
+  assembler: new Assembler(settings, batcher, counters, settlements, hand),
   batcher,
   outbox,
   gauges: openedGauges,
+  counters,
   clock,
   log,
+  hand,
+  poison,
 });
 
 port.on('message', (message: ToShipper) => {
@@ -88,6 +108,10 @@ async function drain(deadlineMs: number): Promise<void> {
   port.close();
 }
 
+if (poison.oneRunEach) {
+  limits.oneRunEach = true;
+  setTimeout(() => (limits.oneRunEach = false), ALONE_MS).unref();
+}
 if (spoolReady) void spool?.open();
 info.refresh();
 log.debug({ zstd: codec.implementation }, 'shipper is ready');

@@ -61,6 +61,12 @@ export interface SourceFollower {
   repeated(source: number): void;
 }
 
+/** Is told of each record before anything is done with it, so that it is known what a thread died of. */
+export interface RecordHolder {
+  holdRecord(record: RecordView): void;
+}
+
+const NO_HOLDER: RecordHolder = { holdRecord: () => undefined };
 const NOBODY: SourceFollower = { took: () => undefined, dropped: () => undefined, repeated: () => undefined };
 
 export class Assembler {
@@ -68,6 +74,7 @@ export class Assembler {
   readonly #sink: RunSink;
   readonly #counters: Counters;
   readonly #follower: SourceFollower;
+  readonly #holder: RecordHolder;
   readonly #tenants: Tenants;
   readonly #forest: Forest;
   readonly #spans: SpanTable;
@@ -81,11 +88,18 @@ export class Assembler {
   #windowSpans = new Int32Array(1024);
 
   /** `follower` hears of every record whose source is not 0. */
-  constructor(settings: AssemblerSettings, sink: RunSink, counters: Counters, follower: SourceFollower = NOBODY) {
+  constructor(
+    settings: AssemblerSettings,
+    sink: RunSink,
+    counters: Counters,
+    follower: SourceFollower = NOBODY,
+    holder: RecordHolder = NO_HOLDER,
+  ) {
     this.#settings = settings;
     this.#sink = sink;
     this.#counters = counters;
     this.#follower = follower;
+    this.#holder = holder;
     this.#tenants = new Tenants(settings.tenantCount);
     this.#forest = new Forest(settings, counters, (span) => this.#emitParked(span));
     this.#spans = this.#forest.spans;
@@ -120,6 +134,7 @@ export class Assembler {
     const record = this.#record;
     for (let i = 0; i < count; i++) {
       record.open(window.bytes[i] as Uint8Array, window.offset[i] as number);
+      this.#holder.holdRecord(record);
       this.#windowSpans[i] = this.#register();
     }
     for (let i = 0; i < count; i++) {
@@ -196,6 +211,7 @@ export class Assembler {
   }
 
   #emit(span: number, record: RecordView): void {
+    this.#holder.holdRecord(record);
     const spans = this.#spans;
     const tenant = this.#traces.tenantOf(spans.traceOf(span));
     if (tenant === undefined) return;

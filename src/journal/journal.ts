@@ -59,8 +59,12 @@ export interface Journal extends Intake {
   replay(): void;
   /** Pairs of a body's number and how many of its records are settled, in any order, also before the body's answer. */
   settled(pairs: Uint32Array): void;
-  /** Records were lost on their way: decodes every body again that is not settled altogether. */
-  startOver(): void;
+  /**
+   * Records were lost on their way: decodes every body again that is not settled altogether. `suspectSource` (0: none) is
+   * the number of the one of which an uploading thread may have died; when two did, it is kept among the dead letters
+   * instead.
+   */
+  startOver(suspectSource?: number): void;
   /** Ends replaying. */
   quiesce(): void;
   /** Ends the thread, after the last segments that are settled have been removed. Nobody must be waiting any more. */
@@ -195,7 +199,8 @@ class DiskJournal implements Journal {
     }
   }
 
-  startOver(): void {
+  startOver(suspectSource = 0): void {
+    this.#accuse(suspectSource);
     this.#sealGathering();
     this.#segments.seal();
     const needed = [...this.#segments.all].filter((segment) => !this.#inherited.includes(segment));
@@ -206,6 +211,14 @@ class DiskJournal implements Journal {
       this.#replay.add(again);
       for (const segment of needed) this.#removeIfSettled(segment);
     });
+  }
+
+  #accuse(source: number): void {
+    const segment = source === 0 ? undefined : this.#segments.findEver(source);
+    const index = Segments.indexOf(source);
+    if (segment?.isLive(index) !== true || !this.#replay.accuse(segment, index)) return;
+    this.#links.counters.add('bodies_set_aside');
+    this.#links.log.error({ segment: segment.number, index }, 'a body that uploading threads die of was set aside');
   }
 
   quiesce(): void {

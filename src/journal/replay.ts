@@ -40,9 +40,10 @@ export interface ReplayLinks {
 const RETRY_MS = SECOND_MS / 2;
 /** Of segments that could not be read. */
 const UNREADABLE_RETRY_MS = 5 * SECOND_MS;
-/** Processes that a body may cost. */
+/** Processes, or uploading threads, that a body may cost. */
 const MAX_DEATHS = 2;
 const DEADLY_REASON = 'two processes ended while this body was decoded again';
+const POISON_REASON = 'two uploading threads died of this body';
 
 /** A body of the chunk at hand, and the buffer that is its own, if there is one. */
 interface ReadBody {
@@ -77,6 +78,8 @@ export class Replay {
   readonly #foreign = new Set<Segment>();
   /** Bodies of the chunk at hand that were refused, and why. */
   readonly #refused = new Map<number, string>();
+  /** Uploading threads that died with a record of a body in hand: by segment, then by body. */
+  readonly #threadDeaths = new WeakMap<Segment, Map<number, number>>();
   readonly #stop = new AbortController();
 
   constructor(links: ReplayLinks) {
@@ -125,6 +128,15 @@ export class Replay {
       else if (segment === this.#queue[0]) this.#mustRestart = true;
     }
     if (wasIdle) this.#begin();
+  }
+
+  /** A thread died with a record of this body in hand. True: that is the end of it, it is going to be set aside. */
+  accuse(segment: Segment, index: number): boolean {
+    const counts = this.#threadDeaths.get(segment) ?? new Map<number, number>();
+    this.#threadDeaths.set(segment, counts);
+    const deathCount = (counts.get(index) ?? 0) + 1;
+    counts.set(index, deathCount);
+    return deathCount === MAX_DEATHS;
   }
 
   /** No more bodies from here on. */
@@ -272,7 +284,8 @@ export class Replay {
   #handOn(segment: Segment, body: ReadBody): void {
     const { frame, bytes } = body;
     this.#inHandCount++;
-    const reason = this.#refused.get(frame.index);
+    const isPoison = (this.#threadDeaths.get(segment)?.get(frame.index) ?? 0) >= MAX_DEATHS;
+    const reason = isPoison ? POISON_REASON : this.#refused.get(frame.index);
     const hash = this.#deadHashes.size === 0 ? '' : hashOf(bytes);
     if (reason !== undefined) void this.#setAside(segment, frame, bytes, reason);
     else if (this.#deadHashes.has(hash)) void this.#decodeUnlessDead(segment, body, hash);

@@ -8,6 +8,8 @@ const ID_COUNT = 2 ** 16;
 export class Segments {
   readonly #byId = new Map<number, Segment>();
   readonly #byNumber = new Map<number, Segment>();
+  /** By ids that they had before they were started over, unless somebody else has them now. */
+  readonly #byFormerId = new Map<number, Segment>();
   readonly #segmentBytes: number;
   #lastNumber = 0;
   #lastId = -1;
@@ -82,6 +84,11 @@ export class Segments {
     return this.#byId.get(Math.floor(source / ID_COUNT));
   }
 
+  /** As `find`, also by a number from before it was started over. */
+  findEver(source: number): Segment | undefined {
+    return this.find(source) ?? this.#byFormerId.get(Math.floor(source / ID_COUNT));
+  }
+
   static indexOf(source: number): number {
     return (source % ID_COUNT) - 1;
   }
@@ -89,16 +96,20 @@ export class Segments {
   /** The numbers of its records are not known any more; what is needed of it gets new ones. */
   startOver(segment: Segment): void {
     this.#byId.delete(segment.id);
+    this.#byFormerId.set(segment.id, segment);
     segment.startOver(this.#freeId());
+    this.#byFormerId.delete(segment.id);
     this.#byId.set(segment.id, segment);
   }
 
   remove(segment: Segment): void {
     this.#byId.delete(segment.id);
+    for (const [id, former] of this.#byFormerId) if (former === segment) this.#byFormerId.delete(id);
     if (this.#byNumber.delete(segment.number)) this.bytes -= segment.bytes;
   }
 
   #enter(segment: Segment): void {
+    this.#byFormerId.delete(segment.id);
     this.#byId.set(segment.id, segment);
     this.#byNumber.set(segment.number, segment);
     this.bytes += segment.bytes;

@@ -103,7 +103,7 @@ export class Batcher implements RunSink {
     open.runCount++;
     this.openRunCount++;
     this.#counters.add('runs_batched');
-    if (open.runCount >= this.#limits.maxBatchRuns || open.usedBytes >= maxBytes) {
+    if (open.runCount >= this.#limits.maxNewBatchRuns || open.usedBytes >= maxBytes) {
       this.#close(open);
       this.#counters.add('batches_sealed_full');
     } else if (this.#allocatedBytes > this.#maxOpenBytes) this.#closeOldest();

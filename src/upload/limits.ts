@@ -23,11 +23,18 @@ export class UploadLimits {
   maxBatchBytes: number;
   /** What the next batch is encoded with. */
   coding: Coding = 'zstd';
+  /** New batches hold one run each: a thread died of a batch. */
+  oneRunEach = false;
   readonly #refused = new Set<Coding>();
 
   constructor(settings: { batchSize: number; maxBufferBytes: number }) {
     this.maxBatchRuns = settings.batchSize;
     this.maxBatchBytes = settings.maxBufferBytes;
+  }
+
+  /** Of a batch that is being filled. */
+  get maxNewBatchRuns(): number {
+    return this.oneRunEach ? 1 : this.maxBatchRuns;
   }
 
   learn(info: BackendInfo): void {

@@ -1,6 +1,7 @@
 /** What the main thread and a shipper thread tell each other. Plain data; `workers/ship.ts` is the thread's side. */
 import type { LogLine } from '../core/log.ts';
 import type { RingSet } from '../ring/layout.ts';
+import type { Poison } from './hand.ts';
 import type { Undelivered } from './outbox.ts';
 import type { ShipSettings } from './settings.ts';
 
@@ -15,6 +16,10 @@ export interface ShipWorkerData {
   /** Whether the folder of `settings.spool` is this process's already; if not, a message tells. */
   readonly spoolReady: boolean;
   readonly settings: ShipSettings;
+  /** Made by `createHand()`. */
+  readonly hand: SharedArrayBuffer;
+  /** What threads before this one died of. */
+  readonly poison: Poison;
 }
 
 export type ToShipper =

@@ -27,7 +27,9 @@ import type { Batch } from './batch.ts';
 import type { Answer, Backend } from './client.ts';
 import type { Codec } from './compress.ts';
 import type { DeadLetters } from './deadletter.ts';
+import { nameOfBatch, type Hand, type Poison } from './hand.ts';
 import type { InfoReader } from './info.ts';
+import { keyName } from './keyname.ts';
 import { Lane } from './lane.ts';
 import type { UploadLimits } from './limits.ts';
 import { createParcel, leaveOrigin, partsOf } from './parcel.ts';
@@ -59,6 +61,10 @@ export interface OutboxParts {
   readonly random: () => number;
   /** Told which requests' records are settled. */
   readonly settlements: Settlements;
+  /** Holds what is split, cut short or encoded anew meanwhile. */
+  readonly hand?: Hand;
+  /** Its batches are set aside instead. */
+  readonly poison?: Poison;
   /** Hears of everything that changes {@link Outbox.stats}. */
   readonly onChange?: () => void;
 }
@@ -71,6 +77,8 @@ const SPILL_RATIO = 0.5;
 const ADOPT_INTERVAL_MS = SECOND_MS;
 /** Of what is held, for tenants whose trouble is their own. */
 const OWN_TROUBLE_RATIO = 0.5;
+const REFUSED_MESSAGE = 'the backend refuses this key or address: its batches wait until that is mended';
+const POISON_REASON = 'uploading threads died of this batch';
 
 export class Outbox {
   readonly #settings: OutboxSettings;
@@ -92,6 +100,7 @@ export class Outbox {
   #parcelCount = 0;
   #parcelRuns = 0;
   readonly #abort = new AbortController();
+  readonly #poison: ReadonlySet<string>;
   #waiters: (() => void)[] = [];
   #lastDeliveredMs = 0;
 
@@ -99,6 +108,7 @@ export class Outbox {
     this.#settings = settings;
     this.#parts = parts;
     this.#alarm = new Alarm(parts.clock, () => this.#pump());
+    this.#poison = new Set(parts.poison?.batches);
     parts.shelf.onChange = () => {
       this.#adoptLanes();
       this.#spill();
@@ -237,7 +247,10 @@ export class Outbox {
 
   async #attempt(lane: Lane, parcel: Parcel): Promise<void> {
     const { backend, counters, limits } = this.#parts;
-    if (!limits.allows(parcel.batch.coding)) this.#replace(parcel, this.#recoded(parcel.batch));
+    if (!limits.allows(parcel.batch.coding)) {
+      if (this.#isPoison(parcel)) return;
+      this.#holding(parcel, () => this.#replace(parcel, this.#recoded(parcel.batch)));
+    }
     const { troubled } = lane;
     const bytes = parcel.batch.body.length;
     lane.inFlightCount++;
@@ -348,7 +361,7 @@ export class Outbox {
       runs: batch.runCount,
       answer: answer.kind === 'answered' ? answer.status : answer.reason,
     };
-    this.#parts.log.warn(fields, reason === 'refused' ? 'the backend refuses this key or address' : 'uploads fail');
+    this.#parts.log.warn(fields, reason === 'refused' ? REFUSED_MESSAGE : 'uploads fail');
     for (const parcels of [lane.waiting, lane.queue]) {
       for (const parcel of parcels.splice(0)) this.#shelve(parcel);
     }
@@ -379,8 +392,9 @@ export class Outbox {
 
   #split(lane: Lane, parcel: Parcel, by: 'bytes' | 'runs'): void {
     const { codec, counters, limits } = this.#parts;
+    if (this.#isPoison(parcel)) return;
     counters.add('batches_split');
-    const halves = partsOf(parcel, halve(parcel.batch, codec, limits.coding, by));
+    const halves = this.#holding(parcel, () => partsOf(parcel, halve(parcel.batch, codec, limits.coding, by)));
     this.#book(parcel, -1);
     for (const half of halves) this.#book(half, 1);
     lane.queue.unshift(...halves);
@@ -391,9 +405,30 @@ export class Outbox {
       this.#reject(parcel, 'oversize', reason);
       return;
     }
-    this.#replace(parcel, truncateRun(parcel.batch, this.#parts.codec, this.#parts.limits.coding));
+    if (this.#isPoison(parcel)) return;
+    const { codec, limits } = this.#parts;
+    this.#holding(parcel, () => this.#replace(parcel, truncateRun(parcel.batch, codec, limits.coding)));
     parcel.truncated = true;
     lane.queue.unshift(parcel);
+  }
+
+  /** Does something with the batch's content that a thread may die of. */
+  #holding<Result>({ batch }: Parcel, work: () => Result): Result {
+    const { hand } = this.#parts;
+    hand?.holdBatch(batch);
+    const result = work();
+    hand?.drop();
+    return result;
+  }
+
+  /** Threads died of its content: it is out of the lane's hands. */
+  #isPoison(parcel: Parcel): boolean {
+    if (this.#poison.size === 0 || !this.#poison.has(nameOfBatch(parcel.batch))) return false;
+    const { batch } = parcel;
+    const fields = { batch: batchName(batch), key: keyName(batch.tenant.apiKey), runs: batch.runCount };
+    this.#parts.log.error(fields, 'a batch that uploading threads died of is set aside as a dead letter');
+    this.#reject(parcel, 'rejected-by-backend', POISON_REASON);
+    return true;
   }
 
   #reject(parcel: Parcel, code: DropCode, reason: string): void {

@@ -5,13 +5,16 @@
  * outbox says so): it stops reading; rings fill, producers wait, then clients are told to come back. Stop: {@link
  * Shipper.drain} reads what is left, sends off what waits for ancestors, seals, and delivers until the deadline.
  */
+import type { Counters } from '../core/counters.ts';
 import type { Clock } from '../core/lifecycle.ts';
 import type { Log } from '../core/log.ts';
+import { RecordView } from '../core/recordview.ts';
 import { MINUTE_MS, MiB } from '../core/units.ts';
 import type { RecordWindow, ShardReader } from '../ring/reader.ts';
 import { createRecordWindow } from '../ring/reader.ts';
 import type { Batcher } from './batcher.ts';
 import type { Gauges } from './gauges.ts';
+import { nameOfRecord, type Hand, type Poison } from './hand.ts';
 import type { Outbox, Undelivered } from './outbox.ts';
 
 /** What the shipper needs of the assembler. */
@@ -32,8 +35,12 @@ export interface ShipperParts {
   readonly batcher: Batcher;
   readonly outbox: Outbox;
   readonly gauges: Gauges;
+  readonly counters: Counters;
   readonly clock: Clock;
   readonly log: Log;
+  readonly hand: Hand;
+  /** Its records are left out. */
+  readonly poison: Poison;
 }
 
 /** Of one round: long enough that most traces are complete in it, short enough not to hold up uploads and messages. */
@@ -53,11 +60,13 @@ export class Shipper {
   readonly #end = new AbortController();
   /** Ends one wait. */
   #nudge: () => void = () => undefined;
+  readonly #poison: ReadonlySet<string>;
   #running: Promise<void> | null = null;
   #drained: Promise<Undelivered> | null = null;
 
   constructor(parts: ShipperParts) {
     this.#parts = parts;
+    this.#poison = new Set(parts.poison.records);
   }
 
   /** Reads and ships until {@link drain}. Rejects with what ends the thread. */
@@ -89,7 +98,7 @@ export class Shipper {
   }
 
   async #drain(deadlineMs: number): Promise<Undelivered> {
-    const { assembler, batcher, outbox, clock } = this.#parts;
+    const { assembler, batcher, outbox, clock, hand } = this.#parts;
     void clock.sleep(deadlineMs, this.#end.signal).then(() => this.#end.abort());
     this.#stop.abort();
     this.#nudge();
@@ -97,6 +106,7 @@ export class Shipper {
     while (this.#readRound()) await nextTurn();
     assembler.flush();
     batcher.flush();
+    hand.drop();
     const undelivered = await outbox.drain(this.#end.signal);
     this.#end.abort();
     this.report();
@@ -104,7 +114,7 @@ export class Shipper {
   }
 
   async #loop(): Promise<void> {
-    const { reader, assembler, batcher, outbox, clock, gauges } = this.#parts;
+    const { reader, assembler, batcher, outbox, clock, gauges, hand } = this.#parts;
     const stop = this.#stop.signal;
     while (!stop.aborted) {
       if (outbox.full) {
@@ -123,29 +133,61 @@ export class Shipper {
     }
     assembler.sweep(clock.nowMs());
     batcher.flushDue(clock.nowMs());
+    hand.drop();
   }
 
   /** One window from the rings, then what came by message. False when there was nothing. */
   #readRound(): boolean {
-    const { reader, assembler, clock } = this.#parts;
+    const { reader } = this.#parts;
     const count = reader.read(this.#window, ROUND_BYTES);
     if (count > 0) {
-      assembler.take(this.#window, clock.nowMs());
+      this.#take(this.#window);
       reader.release();
     }
     const record = this.#oversize.shift();
     if (record === undefined) return count > 0;
     this.#oversizeBytes -= record.byteLength;
     const window = { count: 1, bytes: [Buffer.from(record)], offset: Int32Array.of(0) };
-    assembler.take(window, clock.nowMs());
+    this.#take(window);
     return true;
   }
 
+  #take(window: RecordWindow): void {
+    const { assembler, clock, hand } = this.#parts;
+    if (this.#poison.size > 0) this.#leaveOutPoison(window);
+    assembler.take(window, clock.nowMs());
+    hand.drop();
+  }
+
+  /** Whoever keeps their requests does so for good: they are not settled. */
+  #leaveOutPoison(window: RecordWindow): void {
+    const { counters, log } = this.#parts;
+    const record = new RecordView();
+    let keptCount = 0;
+    for (let i = 0; i < window.count; i++) {
+      const bytes = window.bytes[i] as Buffer;
+      const offset = window.offset[i] ?? 0;
+      record.open(bytes, offset);
+      const span = nameOfRecord(record);
+      if (this.#poison.has(span)) {
+        counters.add('records_read');
+        counters.add('dropped_worker-lost');
+        log.error({ span }, 'a span that uploading threads died of is left out');
+        continue;
+      }
+      window.bytes[keptCount] = bytes;
+      window.offset[keptCount] = offset;
+      keptCount++;
+    }
+    window.count = keptCount;
+  }
+
   #keepTime(): void {
-    const { assembler, batcher, clock } = this.#parts;
+    const { assembler, batcher, clock, hand } = this.#parts;
     const nowMs = clock.nowMs();
     assembler.sweep(nowMs);
     batcher.flushDue(nowMs);
+    hand.drop();
     this.report();
   }
 

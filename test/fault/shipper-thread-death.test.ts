@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { createCounterTable } from '../../src/core/counters.ts';
 import { systemClock } from '../../src/core/lifecycle.ts';
 import { silentLog } from '../../src/core/log.ts';
+import { Part, RecordOffset } from '../../src/core/record.ts';
 import { createRingSet } from '../../src/ring/layout.ts';
 import { claimSlot } from '../../src/ring/slots.ts';
 import { shardState, ShardState } from '../../src/ring/state.ts';
@@ -69,6 +70,41 @@ test('a dead shipper is replaced, its rings are read on, and what it held counts
     counters.total('records_read'),
     counters.total('runs_delivered') + counters.total('dropped_worker-lost'),
   );
+  await backend.close();
+});
+
+test('a span in the rings that shippers die of is left out after the second, and all others are shipped', async () => {
+  const backend = await startCountingBackend();
+  const rings = createRingSet({ producerCount: 1, shardCount: 1, ringBytes: 1 << 20 });
+  const counters = createCounterTable(2);
+  const shippers = createShippers(
+    {
+      rings,
+      counters,
+      firstRow: 1,
+      ship: { ...SHIP_DEFAULTS, endpoint: backend.url, flushIntervalMs: 10 },
+      spoolReady: false,
+      heapBytes: 256 << 20,
+    },
+    { counters: counters.row(0), log: silentLog, clock: systemClock },
+  );
+  const writer = openRingWriter(rings, claimSlot(rings, 1));
+  const offer = (record: Buffer): void => assert.ok(writer.offer(0, record, 0, record.length));
+  const broken = makeRecord({ span: '00000000000000c2' });
+  // A part that is longer than the record: an invariant of the thread is broken in the midst of taking it.
+  broken.writeUInt32LE(1_000_000, RecordOffset.PartLengths + 4 * Part.Inputs);
+  offer(makeRecord({ span: '00000000000000c1' }));
+  offer(broken);
+  offer(makeRecord({ span: '00000000000000c3' }));
+  writer.publish();
+  await shippers.start();
+  await backend.until(() => backend.runs.length === 2);
+  assert.deepEqual(backend.runs.map(({ run }) => run['name']).sort(), ['00000000000000c1', '00000000000000c3']);
+  await until(() => shippers.reasons().length === 0);
+  await shippers.stop(5000);
+  assert.equal(counters.total('ship_workers_lost'), 2);
+  assert.equal(counters.total('dropped_worker-lost'), 1);
+  assert.equal(counters.total('records_read'), 3);
   await backend.close();
 });
 

@@ -10,6 +10,7 @@ import { openRingWriter } from '../../src/ring/writer.ts';
 import type { RingWriter } from '../../src/ring/writer.ts';
 import { createGauges } from '../../src/upload/gauges.ts';
 import type { Gauges } from '../../src/upload/gauges.ts';
+import { createHand, NO_POISON } from '../../src/upload/hand.ts';
 import type { FromShipper, ShipWorkerData, ToShipper } from '../../src/upload/message.ts';
 import { SHIP_DEFAULTS } from '../../src/upload/settings.ts';
 import type { ShipSettings } from '../../src/upload/settings.ts';
@@ -53,6 +54,8 @@ export async function withShipper(
     gauges: gauges.shared,
     spoolReady: true,
     settings: { ...SHIP_DEFAULTS, endpoint: backend.url, flushIntervalMs: 20, retryBackoffMs: 5, ...settings },
+    hand: createHand(),
+    poison: NO_POISON,
   };
   const worker = new Worker(new URL('../../workers/ship.ts', import.meta.url), { workerData: data });
   const exited = once(worker, 'exit');
