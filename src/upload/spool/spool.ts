@@ -107,7 +107,7 @@ export class Spool implements Shelf {
   #retryMs = FIRST_RETRY_MS;
   #retryAtMs = Number.NEGATIVE_INFINITY;
   /** By what was dropped: not said yet, and when it was said last. */
-  readonly #unsaid = new Map<CounterName, { runCount: number; saidMs: number }>();
+  readonly #unsaid = new Map<CounterName, { runCount: number; oldestMs: number; saidMs: number }>();
   readonly #stop = new AbortController();
   #ticking: Promise<void> = Promise.resolve();
 
@@ -204,6 +204,7 @@ export class Spool implements Shelf {
   async close(): Promise<Parcel[]> {
     this.#stop.abort();
     await this.#ticking;
+    this.#sayDrops(0);
     this.#retryAtMs = Number.NEGATIVE_INFINITY;
     this.#opened = true;
     this.#writeAll();
@@ -602,21 +603,26 @@ export class Spool implements Shelf {
     // What was damaged may still be had from where its requests are kept.
     if (counter !== 'dropped_spool-damaged') this.#release(slot);
     this.#vacate(slot);
-    const { counters, clock, log } = this.#parts;
-    counters.add(counter, slot.runCount);
-    const unsaid = this.#unsaid.get(counter) ?? { runCount: 0, saidMs: Number.NEGATIVE_INFINITY };
+    this.#parts.counters.add(counter, slot.runCount);
+    const unsaid = this.#unsaid.get(counter) ?? { runCount: 0, oldestMs: 0, saidMs: Number.NEGATIVE_INFINITY };
     this.#unsaid.set(counter, unsaid);
+    if (unsaid.runCount === 0) unsaid.oldestMs = slot.createdMs;
     unsaid.runCount += slot.runCount;
+    this.#sayDrops(SAY_INTERVAL_MS);
+  }
+
+  /** What was dropped and not said yet, but no reason again within `intervalMs`. */
+  #sayDrops(intervalMs: number): void {
+    const { clock, log } = this.#parts;
     const nowMs = clock.nowMs();
-    if (nowMs - unsaid.saidMs < SAY_INTERVAL_MS) return;
-    const fields = {
-      runs: unsaid.runCount,
-      reason: counter.slice('dropped_'.length),
-      oldest: new Date(slot.createdMs),
-    };
-    log.warn(fields, 'batches in the spool are dropped, oldest first');
-    unsaid.saidMs = nowMs;
-    unsaid.runCount = 0;
+    for (const [counter, unsaid] of this.#unsaid) {
+      if (unsaid.runCount === 0 || Math.abs(nowMs - unsaid.saidMs) < intervalMs) continue;
+      const { runCount: runs, oldestMs } = unsaid;
+      const reason = counter.slice('dropped_'.length);
+      log.warn({ runs, reason, oldest: new Date(oldestMs) }, 'batches in the spool are dropped, oldest first');
+      unsaid.saidMs = nowMs;
+      unsaid.runCount = 0;
+    }
   }
 
   #expire(queue: SlotQueue): void {
@@ -638,6 +644,7 @@ export class Spool implements Shelf {
       await clock.sleep(TICK_MS, signal);
       if (signal.aborted) return;
       for (const queue of [...this.#queues.values()]) this.#expire(queue);
+      this.#sayDrops(SAY_INTERVAL_MS);
       await this.#lookAfterFolder().catch((error: unknown) => this.#failed(error));
       this.#report();
       this.#reportOldest();

@@ -45,6 +45,8 @@ interface Rig {
   readonly spool: Spool;
   readonly counters: CounterList;
   readonly gauges: Gauges;
+  /** Runs that were dropped, as the log tells. */
+  saidDropCount(): number;
 }
 
 function newFolder(): string {
@@ -59,6 +61,10 @@ async function open(
 ): Promise<Rig> {
   const counters = new CounterList();
   const gauges = createGauges();
+  let saidDropCount = 0;
+  const warn = (fields: object, message: string): void => {
+    if (message.includes('dropped')) saidDropCount += (fields as { runs: number }).runs;
+  };
   const spool = new Spool(
     {
       folder,
@@ -70,10 +76,10 @@ async function open(
       syncIntervalMs: 20,
       ...settings,
     },
-    { settlements: unfollowed, counters, gauges, clock, log: silentLog, disk },
+    { settlements: unfollowed, counters, gauges, clock, log: { ...silentLog, warn }, disk },
   );
   await spool.open();
-  return { spool, counters, gauges };
+  return { spool, counters, gauges, saidDropCount: () => saidDropCount };
 }
 
 /** A batch that does not compress, named by its only run. */
@@ -263,6 +269,7 @@ test('beyond its limit the oldest go, counted; the disk never holds more', async
   const oldest = await take(rig, ONE);
   assert.equal(oldest.batch.body[0], dropped, 'the newest are kept');
   await rig.spool.close();
+  assert.equal(rig.saidDropCount(), dropped, 'the log tells of all of them');
 });
 
 test('what waits longer than the limit goes, counted', async () => {
