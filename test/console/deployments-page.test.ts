@@ -137,6 +137,31 @@ describe('the deployments page', { skip: NO_BROWSER, timeout: 900_000 }, () => {
     await page.getByRole('log').getByText('Not published.').waitFor();
   });
 
+  test('a run that is begun while its thread is still being read stays in sight', async () => {
+    const threadId = await newThread();
+    await wait(threadId, { assistant_id: 'echo', input: { messages: [{ role: 'user', content: 'before' }] } });
+    const [echo] = await call<{ assistant_id: string }[]>('POST', '/assistants/search', { graph_id: 'echo' });
+    const page = await open('assistants');
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(`**/threads/${threadId}/state`, async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.goto(`${stage.base}/console/deployments/playground?assistant=${echo?.assistant_id}&thread=${threadId}`);
+    await page.getByLabel('Message', { exact: true }).fill('now');
+    await page.keyboard.press('Enter');
+    await phase(page, 'ended');
+    const read = page.waitForResponse(`**/threads/${threadId}/state`);
+    answer();
+    await (await read).finished();
+    await page.evaluate(
+      () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))),
+    );
+    await phase(page, 'ended');
+    await messages(page).last().getByText('You said: now').waitFor();
+  });
+
   test('a run can be stopped before every node, and gone on with', async () => {
     const page = await open('playground');
     await choose(page, 'nested');
