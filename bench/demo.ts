@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import type { TraceDetail, TraceRun } from '../src/backend/api.ts';
 import { type BackendClient, createBackendClient } from '../src/backend/client.ts';
 import { createPaint, traceText } from './demo/print.ts';
-import { type DemoProxy, findProxy } from './demo/proxy.ts';
+import { type DemoProxy, findProxy, startProxy } from './demo/proxy.ts';
 import { createService, type Service } from './demo/services.ts';
 import { type DemoServices, runWorkload, type SentTrace } from './demo/workload.ts';
 
@@ -16,6 +16,7 @@ const USAGE = `npm run demo -- [options]
 
   --url URL       a collector that runs already (also COLLECTOR_URL); otherwise http://127.0.0.1:4318 when one answers
                   there, else one of the demo's own, on a free port, stopped at the end
+  --own           one of the demo's own in any case
   --backend URL   where to read the runs back; otherwise the collector itself or its embedded backend's usual port
   --key KEY       API key to send (also SERVICE_API_KEY); none by default
   --wait SECONDS  how long the runs may take to arrive (20)
@@ -25,6 +26,7 @@ const USAGE = `npm run demo -- [options]
 const { values } = parseArgs({
   options: {
     url: { type: 'string' },
+    own: { type: 'boolean', default: false },
     backend: { type: 'string' },
     key: { type: 'string' },
     wait: { type: 'string', default: '20' },
@@ -39,7 +41,9 @@ else process.exitCode = (await demo()) ? 0 : 1;
 async function demo(): Promise<boolean> {
   let proxy: DemoProxy;
   try {
-    proxy = await findProxy(values.url ?? process.env['COLLECTOR_URL'] ?? null, values.backend ?? null);
+    proxy = values.own
+      ? await startProxy()
+      : await findProxy(values.url ?? process.env['COLLECTOR_URL'] ?? null, values.backend ?? null);
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error));
   }

@@ -17,7 +17,7 @@ export interface DemoProxy {
 /** Where `npm run dev` has its embedded backend unless told otherwise. */
 const USUAL_BACKEND = 'http://127.0.0.1:4319';
 const PROBE_MS = 1500;
-const START_MS = 30_000;
+const START_MS = 60_000;
 const STOP_MS = 12_000;
 
 /** `given`: a proxy that must answer. Null: the usual one if it answers, else one of our own. */
@@ -51,7 +51,7 @@ async function probe(url: string): Promise<number | null> {
   }
 }
 
-async function startProxy(): Promise<DemoProxy> {
+export async function startProxy(): Promise<DemoProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'collector-demo-'));
   const program = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', program, 'dev'], {

@@ -177,17 +177,18 @@ async function waitForRuns(
 ): Promise<Stats> {
   const done = new AbortController();
   const limits = [done.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
-  let seenCount = 0;
   try {
     for await (const _event of client.events(AbortSignal.any(limits))) {
       const stats = await client.stats(query);
-      seenCount = stats.run_count;
-      if (seenCount >= runCount) return stats;
+      if (stats.run_count >= runCount) return stats;
     }
   } finally {
     done.abort();
   }
-  throw new Error(`${seenCount} of ${runCount} runs arrived within ${timeoutMs} ms`);
+  // The last event may have been cut off by the time limit.
+  const stats = await client.stats(query);
+  if (stats.run_count >= runCount) return stats;
+  throw new Error(`${stats.run_count} of ${runCount} runs arrived within ${timeoutMs} ms`);
 }
 
 /** Ends without an error when the signal is aborted or the stream ends. */
