@@ -41,7 +41,7 @@ export interface ThreadSettings {
   data: Omit<GraphWorkerData, 'beat'>;
   environment: Record<string, string | undefined>;
   maxHeapMb: number;
-  /** A thread whose event loop did not turn for so long is ended. */
+  /** A thread whose event loop did not turn for so long, while ours did, is ended. */
   stallTimeoutMs: number;
   /** A run that goes on for so long after it was told to stop costs its thread. */
   abortGraceMs: number;
@@ -76,7 +76,8 @@ export class GraphThread {
   readonly #runs = new Map<number, Held>();
   readonly #calls = new Map<number, (result: CallResult) => void>();
   #lastBeat = 0;
-  #lastBeatMs = 0;
+  #lastLookMs = 0;
+  #silentMs = 0;
   #watch: NodeJS.Timeout | null = null;
   /** Why we end the thread; null when it ends by itself. */
   #verdict: { reason: string; culprit: number | null } | null = null;
@@ -225,19 +226,23 @@ export class GraphThread {
   #startWatching(): void {
     if (this.#watch !== null) return;
     this.#lastBeat = this.beatCount;
-    this.#lastBeatMs = performance.now();
-    const { beatIntervalMs } = this.#settings.data;
-    this.#watch = setInterval(() => this.#look(), Math.min(2 * beatIntervalMs, this.#settings.stallTimeoutMs));
+    this.#lastLookMs = performance.now();
+    this.#silentMs = 0;
+    const intervalMs = Math.min(2 * this.#settings.data.beatIntervalMs, this.#settings.stallTimeoutMs);
+    this.#watch = setInterval(() => this.#look(intervalMs), intervalMs);
   }
 
-  #look(): void {
+  #look(intervalMs: number): void {
     const beat = this.beatCount;
     const nowMs = performance.now();
+    // A look that comes late finds a process that was stopped, or has no processor: that is no silence of the thread alone.
+    this.#silentMs += Math.min(nowMs - this.#lastLookMs, 2 * intervalMs);
+    this.#lastLookMs = nowMs;
     this.isSilent = beat === this.#lastBeat;
     if (!this.isSilent) {
       this.#lastBeat = beat;
-      this.#lastBeatMs = nowMs;
-    } else if (nowMs - this.#lastBeatMs > this.#settings.stallTimeoutMs) {
+      this.#silentMs = 0;
+    } else if (this.#silentMs > this.#settings.stallTimeoutMs) {
       this.end(`The graph worker did not respond for ${this.#settings.stallTimeoutMs} ms.`, null);
     }
   }
