@@ -361,7 +361,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text;
+    return text; // no escapes: it is the password as it stands
   }
 }
 

@@ -112,7 +112,12 @@ function serve({ config, effective, warnings }: Configuration, development: bool
     try {
       const account = await service.stop(config.shutdownDeadlineMs);
       if (isComplete(account) && account.spooledCount === 0)
-        log.info({ reason, ...account }, 'stopped, everything delivered');
+        log.info(
+          { reason, ...account },
+          account.droppedCount === 0
+            ? 'stopped, everything delivered'
+            : 'stopped, everything delivered but what was dropped',
+        );
       else if (isComplete(account))
         log.warn({ reason, ...account }, 'stopped, what was not delivered waits in the spool');
       else log.error({ reason, ...account }, 'stopped, not everything was delivered');

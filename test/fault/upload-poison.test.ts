@@ -125,4 +125,6 @@ test('in the spool: its batch is a dead letter, and those behind it are delivere
   assert.equal(await figure(program, 'spans_dropped_total', { reason: 'rejected-by-backend' }), 1);
   assert.equal(await figure(program, 'ship_workers_lost_total'), 2);
   assert.equal(await program.kill('SIGTERM'), 0);
+  const { msg, droppedCount } = program.lines.at(-1) ?? {};
+  assert.deepEqual([msg, droppedCount], ['stopped, everything delivered but what was dropped', 1]);
 });
