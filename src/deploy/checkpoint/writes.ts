@@ -42,27 +42,31 @@ function groupedWrites(db: Kysely<StateTables>): Writes {
   let waiting: Waiting[] = [];
   let timer: NodeJS.Immediate | null = null;
   let flushing: Promise<void> = Promise.resolve();
+  /** Owners whose write has failed in this turn: they may not have heard of it when they write the next one. */
+  const failures = new Map<string, unknown>();
 
   const transact = (batch: readonly Waiting[]): Promise<unknown> =>
     db.executeQuery(transactionOf(batch.flatMap(({ write }) => write)));
 
   const commit = async (batch: readonly Waiting[]): Promise<void> => {
+    if (batch.some(({ owner }) => failures.has(owner))) return oneByOne(batch);
     try {
       await transact(batch);
     } catch {
+      // The error is that of one write: it is found, and told to its owner, below.
       return oneByOne(batch);
     }
     for (const one of batch) one.resolve();
   };
 
   const oneByOne = async (batch: readonly Waiting[]): Promise<void> => {
-    const failures = new Map<string, unknown>();
     for (const one of batch) {
       try {
         if (failures.has(one.owner)) throw failures.get(one.owner);
         await transact([one]);
         one.resolve();
       } catch (error) {
+        if (!failures.has(one.owner)) setImmediate(() => failures.delete(one.owner));
         failures.set(one.owner, error);
         one.reject(error);
       }
@@ -81,7 +85,9 @@ function groupedWrites(db: Kysely<StateTables>): Writes {
   return {
     write: (write, owner) =>
       new Promise((resolve, reject) => {
-        waiting.push({ write, owner, resolve, reject });
+        const one: Waiting = { write, owner, resolve, reject };
+        if (failures.has(owner)) return one.reject(failures.get(owner));
+        waiting.push(one);
         timer ??= setImmediate(() => void flush());
       }),
     settled: flush,

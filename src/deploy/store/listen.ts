@@ -57,6 +57,7 @@ export function createForeignChanges(s: {
       await fresh.connect();
       await fresh.query(`listen ${CHANNEL}`);
     } catch (error) {
+      // What went wrong is told below; that a connection in trouble does not close well adds nothing to it.
       await fresh.end().catch(() => undefined);
       throw error;
     }

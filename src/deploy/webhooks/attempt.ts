@@ -53,6 +53,7 @@ export async function attemptWebhook(policy: WebhookPolicy, request: AttemptRequ
     });
     const { statusCode } = response;
     const retryAfter = response.headers['retry-after'];
+    // The status is the answer; what comes after it, or does not, changes nothing.
     await response.body.dump({ limit: ANSWER_BYTES, signal: request.signal }).catch(() => undefined);
     if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered', statusCode };
     if (statusCode === GONE) return { kind: 'final', statusCode, error: 'the receiver is gone' };

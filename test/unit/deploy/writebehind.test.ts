@@ -76,6 +76,24 @@ test('what fails is told when the run ends; nothing of it is written after that,
   assert.deepEqual(await committed(), ['before', 'neighbour']);
 });
 
+test('what is written while a write fails is not committed after it, unless it is a neighbour’s', async (t) => {
+  const { db, put, committed } = await bench(t);
+  const writes = createWrites({ engine: 'sqlite', db });
+  const first = writes.write([put(null)], 'bad');
+  const read = writes.settled();
+  const meanwhile = writes.write([put('meanwhile')], 'bad');
+  const again = writes.settled();
+  const behind = writes.write([put('behind')], 'bad');
+  const neighbour = writes.write([put('neighbour')], 'good');
+  for (const failed of [first, meanwhile, behind]) await assert.rejects(failed, /NOT NULL/);
+  await Promise.all([read, again, neighbour]);
+  assert.deepEqual(await committed(), ['neighbour']);
+  // Who has heard of it decides what comes next.
+  await new Promise((resolve) => setImmediate(resolve));
+  await writes.write([put('later')], 'bad');
+  assert.deepEqual(await committed(), ['neighbour', 'later']);
+});
+
 test('a transaction in one go leaves nothing behind when a statement fails', async (t) => {
   const { db, put, committed } = await bench(t);
   await assert.rejects(db.executeQuery(transactionOf([put('1'), put(null)])), /NOT NULL/);
