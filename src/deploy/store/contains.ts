@@ -16,8 +16,10 @@ export function contains(
   const text = JSON.stringify(filter);
   if (engine === 'sqlite') {
     const exact = sql<SqlBool>`deploy_contains(${column}, ${text}) = 1`;
+    // A graph's own values may be nested deeper than SQLite reads: the exact test decides, instead of an error that fails the search.
     const tests = textLeaves(filter).map(
-      ({ path, value }) => sql<SqlBool>`json_extract(${column}, ${path}) = ${value}`,
+      ({ path, value }) =>
+        sql<SqlBool>`case when json_valid(${column}) then json_extract(${column}, ${path}) = ${value} else 1 end`,
     );
     return tests.length === 0 ? exact : sql<SqlBool>`(${sql.join([...tests, exact], sql` and `)})`;
   }

@@ -106,4 +106,21 @@ describeOnEachEngine('keys and values of filters', (engine) => {
     assert.deepEqual(await found({ values: { absent: 1 } }), []);
     assert.deepEqual(await found({ values: { absent: 'a' } }), []);
   });
+
+  it('find what a graph has nested deeper than clients may, and are not stopped by it', async () => {
+    const threadId = database.ids.next();
+    await store.threads.create({ threadId, metadata: {}, ifExists: 'raise', ttl: null, nowMs: NOW });
+    const valuesJson = `{"name":"deep","nest":${'['.repeat(1200)}${']'.repeat(1200)}}` as JsonText;
+    await store.threads.setState(threadId, { valuesJson, interruptsJson: null, hasNext: false }, NOW);
+    const found = async (values: JsonObject): Promise<string[]> => {
+      const { rows } = await store.threads.search(
+        { values },
+        { limit: 10, offset: 0 },
+        { by: 'threadId', order: 'desc' },
+      );
+      return rows.map((row) => row.threadId);
+    };
+    assert.deepEqual(await found({ name: 'deep' }), [threadId]);
+    assert.deepEqual(await found({ name: 'shallow' }), []);
+  });
 });
