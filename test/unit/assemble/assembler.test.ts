@@ -307,6 +307,24 @@ test('a span seen before is dropped and counted, waiting or gone', () => {
   assert.equal(counters.of('records_read'), 5);
 });
 
+test('whoever follows requests hears of every record of theirs once: taken, without a run, or seen before', () => {
+  const heard: string[] = [];
+  const assembler = new Assembler(
+    { ...ASSEMBLER_SETTINGS, filterNonGenAi: true },
+    new RunCollector(),
+    new CounterList(),
+    {
+      took: (source) => heard.push(`took ${source}`),
+      dropped: (source) => heard.push(`dropped ${source}`),
+      repeated: (source) => heard.push(`repeated ${source}`),
+    },
+  );
+  const child = { span: 'aaaaaaaaaaaaaaaa', parent: SPAN, genAi: false };
+  assembler.take(sketchWindow({ source: 1 }, { ...child, source: 2 }, {}), 0);
+  assembler.take(sketchWindow({ source: 3 }, { ...child, source: 4 }), 0);
+  assert.deepEqual(heard, ['took 1', 'dropped 2', 'repeated 3', 'repeated 4']);
+});
+
 test('the same trace under two API keys is two traces', () => {
   const { assembler, sink } = setUp();
   const child = '0000000000000002';

@@ -23,6 +23,7 @@ function setUp(settings: Partial<BatcherSettings & { batchSize: number }> = {}):
   batches: Batch[];
   limits: UploadLimits;
   clock: FakeClock;
+  counters: CounterList;
   put: (tenant: typeof ONE, sketch?: SpanSketch) => void;
 } {
   const all = {
@@ -34,15 +35,16 @@ function setUp(settings: Partial<BatcherSettings & { batchSize: number }> = {}):
     ...settings,
   };
   const limits = new UploadLimits(all);
+  const counters = new CounterList();
   const clock = new FakeClock();
   const batches: Batch[] = [];
-  const batcher = new Batcher(all, limits, codec, (batch) => batches.push(batch), new CounterList(), clock);
+  const batcher = new Batcher(all, limits, codec, (batch) => batches.push(batch), counters, clock);
   const record = new RecordView();
   const put = (tenant: typeof ONE, sketch: SpanSketch = {}): void => {
     record.open(makeRecord(sketch), 0);
     batcher.put(tenant, record, ORDER, ORDER.length, Number.NaN);
   };
-  return { batcher, batches, limits, clock, put };
+  return { batcher, batches, limits, clock, counters, put };
 }
 
 const padded = (bytes: number): SpanSketch => ({ parts: { Inputs: `"${'x'.repeat(bytes)}"` } });
@@ -119,7 +121,7 @@ test('no body exceeds the limit by a byte, whatever the sizes', () => {
 });
 
 test('a batch leaves when the flush interval after its first run has passed', async () => {
-  const { batcher, batches, clock, put } = setUp();
+  const { batcher, batches, clock, counters, put } = setUp();
   assert.equal(batcher.nextFlushMs, Number.POSITIVE_INFINITY);
   put(ONE);
   const firstMs = clock.nowMs();
@@ -135,6 +137,7 @@ test('a batch leaves when the flush interval after its first run has passed', as
     [[1, 2]],
   );
   assert.equal(batcher.nextFlushMs, firstMs + 1600);
+  assert.equal(counters.of('batches_sealed_late'), 1);
   assert.equal(batcher.openRunCount, 1);
 });
 
@@ -184,6 +187,20 @@ test('the limits of the backend narrow the settings and choose the encoding', ()
   put(ONE);
   batcher.flush();
   assert.equal(batches[1]?.body.length, batches[1]?.plainBytes);
+});
+
+test('a refused size is remembered as half of it, never as more than before, and not below 256 KiB', () => {
+  const limits = new UploadLimits({ batchSize: 100, maxBufferBytes: 10_000_000 });
+  for (const [refusedBytes, expectedBytes] of [
+    [4_000_000, 2_000_000],
+    [6_000_000, 2_000_000],
+    [600_000, 300_000],
+    [400_000, 262_144],
+    [1000, 262_144],
+  ] as const) {
+    limits.refuseSize(refusedBytes);
+    assert.equal(limits.maxBatchBytes, expectedBytes, `after ${refusedBytes}`);
+  }
 });
 
 test('an answer of /info that says nothing, or nonsense, changes nothing', () => {

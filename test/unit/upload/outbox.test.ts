@@ -101,8 +101,25 @@ for (const answer of [
     assert.equal(counters.of('upload_attempts'), 4);
     assert.equal(counters.of('upload_retries'), 3);
     assert.equal(counters.of('upload_failures'), 3);
+    assert.equal(counters.of('upload_failed_runs'), 6);
   });
 }
+
+test('the memory of a body is lent on only when no attempt can still be looking at it', async ({ mock }) => {
+  const release = mock.method(codec, 'release');
+  const { clock, backend, counters, outbox } = setUp();
+  backend.script = (_, count) => (count === 1 ? RESET : DELIVERED);
+  outbox.accept(makeBatch(ONE, ['a']));
+  await clock.advance(1000);
+  assert.equal(counters.of('runs_delivered'), 1);
+  assert.equal(release.mock.callCount(), 0, 'the attempt that was broken off');
+  outbox.accept(makeBatch(ONE, ['b']));
+  await settle();
+  assert.deepEqual(
+    release.mock.calls.map(({ arguments: [body] }) => body),
+    [backend.uploads[2]?.batch.body],
+  );
+});
 
 test('waits are drawn between nothing and the full backoff, which ends at 30 s', async () => {
   const { clock, backend, outbox } = setUp({ maxRetries: 12 }, () => 0.5);
@@ -137,6 +154,17 @@ test('Retry-After wins over the backoff and holds the whole tenant, nobody else'
   );
   await clock.advance(1);
   assert.deepEqual(backend.uploads.map((upload) => upload.runs.join()).sort(), ['a', 'a', 'b', 'c']);
+});
+
+test('a longer Retry-After stands, whatever comes in between', async () => {
+  const { clock, backend, outbox } = setUp({ uploadConcurrency: 4 });
+  const answers = [answered(429, { retryAfterMs: 9000 }), answered(429, { retryAfterMs: 1000 })];
+  backend.script = (_, count) => answers[count - 1] ?? DELIVERED;
+  for (const name of ['a', 'b']) outbox.accept(makeBatch(ONE, [name]));
+  await clock.advance(8999);
+  assert.equal(backend.uploads.length, 2);
+  await clock.advance(1001);
+  assert.equal(backend.uploads.length, 4);
 });
 
 test('when retries are used up batches are kept, and one probe at a time asks at growing intervals up to 30 s', async () => {
@@ -183,6 +211,7 @@ test('after an outage uploads grow from one at a time: no thundering herd', asyn
   }
   assert.deepEqual(sizes.slice(0, 2), [1, 1]);
   assert.ok(sizes.every((size, i) => size <= 2 * Math.max(...sizes.slice(0, i), 1) && size <= 12));
+  assert.equal(Math.max(...sizes), 12, 'they do grow');
   assert.equal(outbox.stats.runCount, 0);
 });
 
@@ -382,6 +411,19 @@ test('tenants that fail together take half of the places', async () => {
   outbox.accept(makeBatch(makeTenant(99), ['b']));
   await settle();
   assert.equal(counters.of('runs_delivered'), 1);
+});
+
+test('more tenants than may be remembered are full, too', async () => {
+  const { clock, backend, outbox } = setUp({ tenantCount: 3 });
+  backend.script = () => UNREACHABLE;
+  for (let tenant = 1; tenant <= 3; tenant++) outbox.accept(makeBatch(makeTenant(tenant), ['a']));
+  assert.equal(outbox.full, false);
+  outbox.accept(makeBatch(makeTenant(4), ['a']));
+  assert.equal(outbox.full, true);
+  backend.script = () => DELIVERED;
+  await clock.advance(60_000);
+  outbox.accept(makeBatch(ONE, ['b']));
+  assert.equal(outbox.full, false);
 });
 
 test('full is told, nothing is refused, and room comes with delivery', async () => {
