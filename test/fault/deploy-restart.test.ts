@@ -106,10 +106,11 @@ describeOnEachEngine('a process that is killed or stopped', (engine) => {
 
   it('a stop gives a run back to the queue, uncounted, and the next start goes on with it', async () => {
     const journal = join(folder, 'journal.txt');
+    const until = join(folder, 'go-on');
     const threadId = randomUUID();
     const first = await start();
     const run = await first.client.runs.create(threadId, 'steps', {
-      input: { name: 'a', stepMs: 700, journal },
+      input: { name: 'a', journal, hold: { step: 'two', until } },
       ifNotExists: 'create',
     });
     const joined = first.client.runs.join(threadId, run.run_id).catch((error: unknown) => error);
@@ -117,6 +118,7 @@ describeOnEachEngine('a process that is killed or stopped', (engine) => {
     await first.stop();
     // Whoever waited sees a broken connection, not an answer.
     assert.ok((await joined) instanceof Error);
+    await writeFile(until, '');
     const second = await start();
     const ended = (await second.client.runs.join(threadId, run.run_id)) as unknown as { done: string[] };
     assert.deepEqual(ended.done, ['a:one', 'a:two', 'a:three']);

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Client } from '@langchain/langgraph-sdk';
+import { journalOf } from '../deploy-child.ts';
 import { describeOnEachEngine } from '../deploy-engines.ts';
 import { FIXTURE_GRAPHS, specs, startServer, type TestServer } from '../deploy-server.ts';
 
@@ -34,17 +38,23 @@ describeOnEachEngine('Multitasking', (engine) => {
     return client.runs.create(threadId, 'steps', { input: { name, stepMs }, multitaskStrategy, ifNotExists: 'create' });
   }
 
+  /** A run that stays in its second step until it is let go. */
+  async function beginHeld(threadId: string, name: string) {
+    const [until, journal] = [join(server.folder, randomUUID()), join(server.folder, randomUUID())];
+    const input = { name, journal, hold: { step: 'two', until } };
+    const { run_id } = await client.runs.create(threadId, 'steps', { input, ifNotExists: 'create' });
+    return {
+      run_id,
+      /** Resolves when its first step is done and its second under way. */
+      inSecondStep: () => journalOf(journal, 2),
+      letGo: () => writeFile(until, ''),
+    };
+  }
+
   /** Resolves when the run is under way with its input. */
   async function inputTaken(threadId: string, runId: string): Promise<void> {
     for await (const event of client.runs.joinStream(threadId, runId)) if (event.event === 'values') return;
     assert.fail('the stream ended before the run had its input');
-  }
-
-  /** Resolves when the run has done its first step and its second is under way. */
-  async function firstStepDone(threadId: string, runId: string): Promise<void> {
-    for await (const event of client.runs.joinStream(threadId, runId))
-      if (event.event === 'values' && (event.data as unknown as Values).done.length > 0) return;
-    assert.fail('the stream ended before the first step was done');
   }
 
   async function doneSteps(threadId: string): Promise<string[]> {
@@ -53,8 +63,9 @@ describeOnEachEngine('Multitasking', (engine) => {
 
   test('reject answers 409 while a run is in flight, and that run completes', async () => {
     const threadId = randomUUID();
-    const first = await begin(threadId, 'a', 50);
+    const first = await beginHeld(threadId, 'a');
     await assert.rejects(begin(threadId, 'b', 0, 'reject'), /HTTP 409.*already running/);
+    await first.letGo();
     await client.runs.join(threadId, first.run_id);
     assert.deepEqual(await doneSteps(threadId), ['a:one', 'a:two', 'a:three']);
     assert.equal((await client.runs.list(threadId)).length, 1);
@@ -95,9 +106,10 @@ describeOnEachEngine('Multitasking', (engine) => {
 
   test('interrupt keeps the record and the finished steps of the run that it stops, and the new run builds on them', async () => {
     const threadId = randomUUID();
-    const first = await begin(threadId, 'a', 1000);
-    await firstStepDone(threadId, first.run_id);
+    const first = await beginHeld(threadId, 'a');
+    await first.inSecondStep();
     const second = await begin(threadId, 'b', 0, 'interrupt');
+    await first.letGo();
     await client.runs.join(threadId, second.run_id);
     assert.equal((await client.runs.get(threadId, first.run_id)).status, 'interrupted');
     assert.equal((await client.runs.get(threadId, second.run_id)).status, 'success');
@@ -120,10 +132,11 @@ describeOnEachEngine('Multitasking', (engine) => {
 
   test('interrupt also ends the runs that are still waiting, without running them', async () => {
     const threadId = randomUUID();
-    const first = await begin(threadId, 'a', 100);
+    const first = await beginHeld(threadId, 'a');
     const waiting = await begin(threadId, 'b', 0);
     const joined = client.runs.join(threadId, waiting.run_id);
     const last = await begin(threadId, 'c', 0, 'interrupt');
+    await first.letGo();
     await joined;
     assert.equal((await client.runs.get(threadId, waiting.run_id)).status, 'interrupted');
     await client.runs.join(threadId, last.run_id);
@@ -137,9 +150,10 @@ describeOnEachEngine('Multitasking', (engine) => {
     await client.runs.join(threadId, before.run_id);
     const historyBefore = await client.threads.getHistory(threadId);
 
-    const first = await begin(threadId, 'a', 1000);
-    await firstStepDone(threadId, first.run_id);
+    const first = await beginHeld(threadId, 'a');
+    await first.inSecondStep();
     const second = await begin(threadId, 'b', 0, 'rollback');
+    await first.letGo();
     await client.runs.join(threadId, second.run_id);
     await assert.rejects(client.runs.get(threadId, first.run_id), /HTTP 404/);
     assert.deepEqual(
@@ -160,8 +174,9 @@ describeOnEachEngine('Multitasking', (engine) => {
       await own.runs.wait(threadId, 'pausing', { input: { text: 'hello' }, ifNotExists: 'create' });
       const before = await own.threads.getState(threadId);
       assert.equal(before.tasks[0]?.interrupts.length, 1);
-      const resumed = await own.runs.create(threadId, 'pausing', { command: { resume: 5000 } });
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      const started = join(approvals.folder, 'started');
+      const resumed = await own.runs.create(threadId, 'pausing', { command: { resume: { ms: 5000, started } } });
+      while (!existsSync(started)) await new Promise((resolve) => setTimeout(resolve, 10));
       await own.runs.cancel(threadId, resumed.run_id, true, 'rollback');
       assert.deepEqual(await own.threads.getState(threadId), before);
       assert.equal((await own.threads.get(threadId)).status, 'interrupted');

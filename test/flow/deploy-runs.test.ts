@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Client } from '@langchain/langgraph-sdk';
 import { describeOnEachEngine } from '../deploy-engines.ts';
 import { EXAMPLES, FIXTURE_GRAPHS, specs, startServer, type TestServer } from '../deploy-server.ts';
+import { readEvents } from '../event-stream.ts';
 
 describeOnEachEngine('Runs', (engine) => {
   let server: TestServer;
@@ -151,15 +154,19 @@ describeOnEachEngine('Runs', (engine) => {
   });
 
   test('a stateless run can be followed and joined by its id alone', async () => {
+    const until = join(server.folder, randomUUID());
     const run = await client.runs.create(null, 'steps', {
-      input: { name: 'a', stepMs: 500 },
+      input: { name: 'a', hold: { step: 'one', until } },
       streamMode: 'updates',
     });
-    const joined = fetch(`${server.url}/runs/${run.run_id}/join`).then((response) => response.json());
-    const events: string[] = [];
-    for await (const event of client.runs.joinStream(null, run.run_id)) events.push(event.event);
-    assert.ok(events.includes('updates'));
-    assert.deepEqual(((await joined) as { done: string[] }).done, ['a:one', 'a:two', 'a:three']);
+    // Their heads say that both are attached.
+    const joined = await fetch(`${server.url}/runs/${run.run_id}/join`);
+    const followed = await fetch(`${server.url}/runs/${run.run_id}/stream`);
+    await writeFile(until, '');
+    const updates = (await readEvents(followed)).filter(({ event }) => event === 'updates');
+    // Its worker hears a moment later that somebody listens: the step under way may end before.
+    assert.deepEqual(updates.flatMap(({ data }) => Object.keys(data as object)).slice(-2), ['two', 'three']);
+    assert.deepEqual(((await joined.json()) as { done: string[] }).done, ['a:one', 'a:two', 'a:three']);
   });
 
   test('a batch creates all of its runs or none', async () => {

@@ -904,7 +904,7 @@ describe('mounted apps', () => {
     const connection = await open();
     connection.socket.pause();
     connection.write(`GET /app HTTP/1.1\r\n${HOST}\r\n`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    while (counts.refused === 0) await new Promise((resolve) => setImmediate(resolve));
     connection.socket.resume();
     const response = await connection.response();
     assert.equal(response.body.length, total);
