@@ -197,6 +197,7 @@ export class GraphThread {
         return this.#settings.log.warn({ runCount: message.runCount, reason: message.reason }, 'graph runs not traced');
       case 'ready':
         if (this.state === 'loading') this.state = 'ready';
+        if (this.isBusy) this.#startWatching();
         return birth({ kind: 'ready' });
       case 'unloadable':
         return birth({ kind: 'unloadable', failures: message.failures });
@@ -222,9 +223,12 @@ export class GraphThread {
       this.#settle(key, { kind: 'refusal', code: 'worker-lost', message: reason });
   }
 
-  /** Only a thread that has something to do is watched, so that an idle server has no timer. */
+  /**
+   * Only a thread that has something to do is watched, so that an idle server has no timer; and none that still loads its
+   * graphs, which does not beat yet: how long that may take is the pool's to say.
+   */
   #startWatching(): void {
-    if (this.#watch !== null) return;
+    if (this.#watch !== null || this.state === 'loading') return;
     this.#lastBeat = this.beatCount;
     this.#lastLookMs = performance.now();
     this.#silentMs = 0;

@@ -9,7 +9,14 @@ import type { JsonText } from '../../../src/deploy/store/model.ts';
 
 const STALL_TIMEOUT_MS = 1500;
 const BEAT_INTERVAL_MS = 100;
-const NEVER_BEATS = new URL('data:text/javascript,Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0)');
+/** Loads, and stands still from then on. */
+const NEVER_BEATS = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { parentPort } from 'node:worker_threads';
+    parentPort.postMessage([{ kind: 'ready' }]);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  `)}`,
+);
 
 const ORDER: RunOrder = {
   key: 1,
@@ -38,6 +45,7 @@ test('a silent thread is not ended for the time in which nobody could look', asy
     },
     () => undefined,
   );
+  await thread.born;
   const lost = new Promise<Loss>((resolve) =>
     thread.run(ORDER, {
       event: () => undefined,
