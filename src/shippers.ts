@@ -1,7 +1,9 @@
 /**
  * The owner of the shipper threads (main thread's side): one thread a shard, each started, replaced when it dies, and
  * drained at the end. What a dead shipper had read and not delivered is lost; what still lies in its rings is read by
- * its successor, but for a span or batch that {@link MAX_DEATHS} threads died of: the shard would never get past it. Records too large for a ring go to their shipper by message; `congested` says when no more should come.
+ * its successor, but for a span or batch that {@link MAX_DEATHS} threads died of: the shard would never get past it.
+ * Records too large for a ring go to their shipper by message, and wait here while there is none; `congested` says when
+ * no more should come.
  */
 import { Worker } from 'node:worker_threads';
 import { DROP_COUNTER_NAMES, type Counters, type CounterTable } from './core/counters.ts';
@@ -63,7 +65,7 @@ export interface Shippers extends Stage {
   readonly undeliveredCount: number;
 }
 
-/** Oversize records that wait in a shipper; at this point new bodies are put off. */
+/** Oversize records that wait for a shipper or in it; at this point new bodies are put off. */
 const MAX_OVERSIZE_BYTES = 64 * MiB;
 /** A posted record shows in the shipper's gauge within this time, unless the thread stands still. */
 const GAUGE_LAG_MS = SECOND_MS;
@@ -131,6 +133,11 @@ class ShardOwner {
   readonly #stop = new AbortController();
   /** Posted lately: what the gauge may not show yet. */
   readonly #posted: { bytes: number; atMs: number }[] = [];
+  /** Oversize records that came while there was no thread; their bytes. */
+  readonly #waiting: ArrayBuffer[] = [];
+  #waitingBytes = 0;
+  /** Oversize records posted so far, but for those that died with a thread before it had read them. */
+  #postedCount = 0;
   readonly #hand = createHand();
   /** Threads that died with it in their hands, by kind and name. */
   readonly #deathCounts = new Map<string, number>();
@@ -146,7 +153,8 @@ class ShardOwner {
   get oversizeBytes(): number {
     const nowMs = this.#links.clock.nowMs();
     while (this.#posted[0] !== undefined && nowMs - this.#posted[0].atMs > GAUGE_LAG_MS) this.#posted.shift();
-    return this.#posted.reduce((sum, { bytes }) => sum + bytes, this.gauges.get('oversizeBytes'));
+    const postedBytes = this.#posted.reduce((sum, { bytes }) => sum + bytes, 0);
+    return this.#waitingBytes + postedBytes + this.gauges.get('oversizeBytes');
   }
 
   /** Rejects when the first thread cannot get ready. */
@@ -158,9 +166,19 @@ class ShardOwner {
   }
 
   forwardOversize(record: ArrayBuffer): void {
+    if (!this.#alive) {
+      this.#waiting.push(record);
+      this.#waitingBytes += record.byteLength;
+      return;
+    }
     this.#posted.push({ bytes: record.byteLength, atMs: this.#links.clock.nowMs() });
-    // Between two threads it waits in the port of the dead one and is lost with it: counted with that thread.
+    this.#postedCount++;
     this.#worker?.postMessage({ kind: 'oversize', record } satisfies ToShipper, [record]);
+  }
+
+  #forwardWaiting(): void {
+    this.#waitingBytes = 0;
+    for (const record of this.#waiting.splice(0)) this.forwardOversize(record);
   }
 
   reasons(): string[] {
@@ -219,6 +237,7 @@ class ShardOwner {
             this.#alive = true;
             this.#startedMs = this.#links.clock.nowMs();
             setShardState(rings, this.#shard, ShardState.Open);
+            this.#forwardWaiting();
             resolve(null);
             return;
           case 'drained': {
@@ -280,7 +299,8 @@ class ShardOwner {
   }
 
   /**
-   * Books what the dead thread had read and neither delivered nor dropped. Uploads in flight at its death may have
+   * Books what the dead thread had read and neither delivered nor dropped, and the oversize records that it had not come
+   * to: they were given away, and count as read, for nobody will. Uploads in flight at its death may have
    * arrived all the same: they count as lost because nobody heard. What is in the spool is not lost.
    */
   #countLost(suspectSource: number): number {
@@ -291,8 +311,13 @@ class ShardOwner {
       this.#lostCount + this.gauges.get('spooledRuns'),
     );
     const taken = table.value(row, 'records_read') + table.value(row, 'runs_inherited');
-    const lostCount = Math.max(0, taken - settled);
-    this.#lostCount += lostCount;
+    const heldCount = Math.max(0, taken - settled);
+    this.#lostCount += heldCount;
+    const oversizeReadCount = table.value(row, 'oversize_records_read');
+    const unreadCount = this.#postedCount - oversizeReadCount;
+    this.#postedCount = oversizeReadCount;
+    this.#links.counters.add('records_read', unreadCount);
+    const lostCount = heldCount + unreadCount;
     const isFedAgain = this.#stopping === null && this.#links.onLost?.(this.#shard, lostCount, suspectSource) === true;
     if (!isFedAgain) this.#links.counters.add('dropped_worker-lost', lostCount);
     return lostCount;

@@ -61,7 +61,8 @@ export const COUNTERS = {
   spans_replayed: 'Spans of these; they are accepted spans whose delivery is not known.',
   spans_reclaimed: 'Spans that a dead shipper had in memory, and that are taken from the journal again.',
   // assemble
-  records_read: 'Records that shippers took.',
+  records_read: 'Records that shippers took, or that were lost on their way to one that died.',
+  oversize_records_read: 'Records too large for a ring that shippers took.',
   runs_parked: 'Runs that had to wait for an ancestor.',
   runs_orphaned: 'Runs that left under a placeholder root.',
   times_clamped: 'Runs whose start was moved behind their parent’s.',

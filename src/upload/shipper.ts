@@ -138,7 +138,7 @@ export class Shipper {
 
   /** One window from the rings, then what came by message. False when there was nothing. */
   #readRound(): boolean {
-    const { reader } = this.#parts;
+    const { reader, counters } = this.#parts;
     const count = reader.read(this.#window, ROUND_BYTES);
     if (count > 0) {
       this.#take(this.#window);
@@ -149,6 +149,7 @@ export class Shipper {
     this.#oversizeBytes -= record.byteLength;
     const window = { count: 1, bytes: [Buffer.from(record)], offset: Int32Array.of(0) };
     this.#take(window);
+    counters.add('oversize_records_read');
     return true;
   }
 

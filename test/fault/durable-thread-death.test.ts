@@ -29,6 +29,8 @@ interface Rig {
   figure(name: string, labels?: Record<string, string>): Promise<number>;
 }
 
+const RING_BYTES = 64 << 10;
+
 async function start(folder: string, backend: CountingBackend, environment: Record<string, string>): Promise<Rig> {
   const program = await startProgram({
     SERVICE_ENDPOINT: backend.url,
@@ -42,7 +44,7 @@ async function start(folder: string, backend: CountingBackend, environment: Reco
     UPLOAD_TIMEOUT_MS: '2s',
     MAX_RETRIES: '100',
     // Taken as long as there is room in shared memory, also while nobody reads it: it is soon full.
-    RING_BYTES: '64KiB',
+    RING_BYTES: String(RING_BYTES),
     ...environment,
   });
   cleanUps.push(() => program.kill('SIGKILL'));
@@ -59,7 +61,13 @@ async function start(folder: string, backend: CountingBackend, environment: Reco
       const { spans } = makeTrace(2, 2);
       // Every other trace lacks its root: what is there waits in the uploading thread.
       const sent = count % 2 === 0 ? spans.slice(1) : spans;
-      const named = sent.map((span, index) => ({ ...span, name: `${name} ${index}` }));
+      // And every fifth brings a span that is too large for a ring.
+      const attributes = count % 5 === 0 ? { 'gen_ai.prompt': 'large '.repeat(RING_BYTES / 4) } : {};
+      const named = sent.map((span, index) => ({
+        ...span,
+        name: `${name} ${index}`,
+        ...(index === 0 ? { attributes } : {}),
+      }));
       const answer = await postJson(`${base}/v1/traces`, jsonRequest(named));
       if (answer.status === 200) for (const span of named) acknowledged.add(span.name);
       if (answer.status === 503) assert.ok(Number(answer.headers.get('retry-after')) >= 1);

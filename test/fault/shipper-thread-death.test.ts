@@ -73,6 +73,62 @@ test('a dead shipper is replaced, its rings are read on, and what it held counts
   await backend.close();
 });
 
+test('oversize records: what a dead shipper had not come to counts as lost, what comes then waits for the next', async () => {
+  const backend = await startCountingBackend();
+  const rings = createRingSet({ producerCount: 1, shardCount: 1, ringBytes: 1 << 20 });
+  const counters = createCounterTable(2);
+  const lostCounts: unknown[] = [];
+  const shippers = createShippers(
+    {
+      rings,
+      counters,
+      firstRow: 1,
+      ship: { ...SHIP_DEFAULTS, endpoint: backend.url, flushIntervalMs: 10 },
+      spoolReady: false,
+      heapBytes: 256 << 20,
+    },
+    {
+      counters: counters.row(0),
+      log: { ...silentLog, error: (fields: { lostCount?: number }) => void lostCounts.push(fields.lostCount) },
+      clock: systemClock,
+    },
+  );
+  await shippers.start();
+  const forward = (span: string): void => shippers.forwardOversize(0, new Uint8Array(makeRecord({ span })).buffer);
+  forward('00000000000000d1');
+  await until(() => counters.total('runs_delivered') === 1);
+
+  shippers.forwardOversize(0, poison());
+  forward('00000000000000d2');
+  forward('00000000000000d3');
+  await until(() => shippers.reasons().length > 0);
+  assert.deepEqual(lostCounts, [3]);
+  assert.equal(counters.total('dropped_worker-lost'), 3);
+  forward('00000000000000d4');
+  assert.equal(shippers.congested, false);
+  const inputs = `{"text":"${'x'.repeat(4 << 20)}"}`;
+  for (let i = 0; i < 16; i++) {
+    const record = makeRecord({ span: `00000000000000e${i.toString(16)}`, parts: { Inputs: inputs } });
+    shippers.forwardOversize(0, new Uint8Array(record).buffer);
+  }
+  assert.equal(shippers.congested, true, 'what waits has a bound');
+  await until(() => counters.total('runs_delivered') === 18);
+  await until(() => !shippers.congested);
+  const names = new Set(backend.runs.map(({ run }) => run['name']));
+  assert.ok(names.has('00000000000000d4') && !names.has('00000000000000d2') && !names.has('00000000000000d3'));
+
+  // Each death is booked by itself.
+  shippers.forwardOversize(0, poison());
+  await until(() => shippers.reasons().length > 0);
+  await until(() => shippers.reasons().length === 0);
+  assert.deepEqual(lostCounts, [3, 1]);
+  await shippers.stop(5000);
+  assert.equal(counters.total('ship_workers_lost'), 2);
+  assert.equal(counters.total('records_read'), 22);
+  assert.equal(counters.total('runs_delivered') + counters.total('dropped_worker-lost'), 22);
+  await backend.close();
+});
+
 test('a span in the rings that shippers die of is left out after the second, and all others are shipped', async () => {
   const backend = await startCountingBackend();
   const rings = createRingSet({ producerCount: 1, shardCount: 1, ringBytes: 1 << 20 });
