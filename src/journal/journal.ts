@@ -140,6 +140,7 @@ class DiskJournal implements Journal {
     this.#replay = new Replay({
       ...links,
       tell: (message) => this.#thread.tell(message),
+      laterId: (segment) => this.#segments.laterId(segment),
       onDone: (segment) => this.#removeIfSettled(segment),
     });
   }
@@ -194,7 +195,10 @@ class DiskJournal implements Journal {
       const source = pairs[i] ?? 0;
       const segment = this.#segments.find(source);
       if (segment === undefined) continue;
-      segment.settle(Segments.indexOf(source), pairs[i + 1] ?? 0);
+      const index = Segments.indexOf(source);
+      // A number from before the body was decoded once more does not count.
+      if (segment.sourceOf(index) !== source) continue;
+      segment.settle(index, pairs[i + 1] ?? 0);
       this.#removeIfSettled(segment);
     }
   }

@@ -1,7 +1,8 @@
 /**
  * Decodes bodies of the journal again: those of an earlier process at the start, and those whose records died with a
  * shipper. Beside new traffic, a task's worth at a time: the next one is read when every body of the last has been
- * answered. What the pipeline has no room for is read again a little later, so that nothing is kept in memory meanwhile.
+ * answered. What the pipeline has no room for is read again a little later, so that nothing is kept in memory meanwhile,
+ * and decoded under another number: records of a part of it may be on their way under the one before.
  *
  * A body that is refused may be one whose sender was told so; that is not known any more, so it is kept among the dead
  * letters.
@@ -32,6 +33,8 @@ export interface ReplayLinks {
   readonly log: Log;
   tell(message: ToJournal): void;
   readonly deadBodies: DeadBodies;
+  /** An id for bodies of the segment that are decoded once more. */
+  laterId(segment: Segment): number;
   /** Everything that is needed of the segment has been decoded. */
   onDone(segment: Segment): void;
 }
@@ -78,6 +81,9 @@ export class Replay {
   readonly #foreign = new Set<Segment>();
   /** Bodies of the chunk at hand that were refused, and why. */
   readonly #refused = new Map<number, string>();
+  /** Bodies of the segment at work that were put off, and the id that they get this time; null until one is needed. */
+  readonly #putOff = new Set<number>();
+  #laterId: number | null = null;
   /** Uploading threads that died with a record of a body in hand: by segment, then by body. */
   readonly #threadDeaths = new WeakMap<Segment, Map<number, number>>();
   readonly #stop = new AbortController();
@@ -166,6 +172,7 @@ export class Replay {
     const [segment] = this.#queue;
     if (!this.#isReading || segment?.number !== found.segment || found.offset !== this.#offset) return;
     this.#isReading = false;
+    this.#laterId = null;
     this.#tellNoteFailure(found.noteFailure);
     if (this.#stop.signal.aborted) return;
     if (this.#mustRestart) return this.#begin();
@@ -255,6 +262,7 @@ export class Replay {
     this.#offset = 0;
     this.#mustRestart = false;
     this.#refused.clear();
+    this.#putOff.clear();
     this.#read();
   }
 
@@ -300,12 +308,18 @@ export class Replay {
     } catch (error) {
       log.error({ err: error, hash }, 'a dead letter cannot be read: its body is decoded again');
     }
+    // Not under a number that was taken back meanwhile.
+    if (this.#mustRestart) return this.#answered();
     if (!isDead) return this.#decode(segment, body);
     segment.drop(body.frame.index);
     this.#answered();
   }
 
   #decode(segment: Segment, { frame, bytes, owned }: ReadBody): void {
+    if (this.#putOff.delete(frame.index)) {
+      this.#laterId ??= this.#links.laterId(segment);
+      segment.tryAgain(frame.index, this.#laterId);
+    }
     const body = new ReplayedBody(segment, frame, (replayed, admission) => this.#settled(replayed, admission));
     if (owned !== null) this.#links.intake.submitOwned(body, owned, bytes.length);
     else this.#links.intake.submit(body, bytes);
@@ -329,10 +343,11 @@ export class Replay {
   }
 
   #settled(body: ReplayedBody, admission: Admission): void {
-    const { segment, index, id } = body;
-    const isCurrent = segment.id === id;
+    const { segment, index, sourceNumber } = body;
+    const isCurrent = segment.sourceOf(index) === sourceNumber;
     switch (admission.kind) {
       case 'busy':
+        if (isCurrent) this.#putOff.add(index);
         this.#mustRepeat = true;
         break;
       case 'refused':
@@ -399,7 +414,6 @@ class ReplayedBody implements IntakeBody {
   readonly sourceNumber: number;
   readonly segment: Segment;
   readonly index: number;
-  readonly id: number;
   readonly #settled: (body: ReplayedBody, admission: Admission) => void;
 
   constructor(segment: Segment, frame: Frame, settled: (body: ReplayedBody, admission: Admission) => void) {
@@ -411,7 +425,6 @@ class ReplayedBody implements IntakeBody {
     this.sourceNumber = segment.sourceOf(frame.index);
     this.segment = segment;
     this.index = frame.index;
-    this.id = segment.id;
     this.#settled = settled;
   }
 

@@ -31,6 +31,8 @@ export class Segment {
   sealed = false;
   #outstanding = new Int32Array(FIRST_BODIES);
   #bodyBytes = new Uint32Array(FIRST_BODIES);
+  /** In place of `id`, of bodies that are decoded once more. */
+  readonly #laterIds = new Map<number, number>();
 
   constructor(number: number, id: number, bytes: number) {
     this.number = number;
@@ -62,7 +64,12 @@ export class Segment {
 
   /** Number that the records of this body carry. Never 0. */
   sourceOf(index: number): number {
-    return this.id * 2 ** 16 + index + 1;
+    return (this.#laterIds.get(index) ?? this.id) * 2 ** 16 + index + 1;
+  }
+
+  /** Ids that bodies have in place of the segment's. */
+  get laterIds(): ReadonlySet<number> {
+    return new Set(this.#laterIds.values());
   }
 
   isLive(index: number): boolean {
@@ -84,9 +91,17 @@ export class Segment {
     this.#change(index, -recordCount);
   }
 
+  /** It is decoded once more: what was made of it before, perhaps a part, does not count. */
+  tryAgain(index: number, id: number): void {
+    if (!this.isUnanswered(index)) return;
+    this.#outstanding[index] = UNKNOWN;
+    this.#laterIds.set(index, id);
+  }
+
   /** It is not needed. */
   drop(index: number): void {
     if (!this.isLive(index)) return;
+    this.#laterIds.delete(index);
     this.#outstanding[index] = SETTLED;
     this.liveCount--;
     this.liveBytes -= this.#bodyBytes[index] ?? 0;
@@ -95,6 +110,7 @@ export class Segment {
   /** All that is still needed is going to be decoded anew, under numbers of this id. */
   startOver(id: number): void {
     this.id = id;
+    this.#laterIds.clear();
     for (let index = 0; index < this.bodyCount; index++) {
       if (this.#outstanding[index] !== SETTLED) this.#outstanding[index] = UNKNOWN;
     }

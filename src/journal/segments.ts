@@ -10,6 +10,8 @@ export class Segments {
   readonly #byNumber = new Map<number, Segment>();
   /** By ids that they had before they were started over, unless somebody else has them now. */
   readonly #byFormerId = new Map<number, Segment>();
+  /** Of segments of which bodies were decoded once more; those in use are in `#byId` too. */
+  readonly #laterIds = new Map<Segment, Set<number>>();
   readonly #segmentBytes: number;
   #lastNumber = 0;
   #lastId = -1;
@@ -98,14 +100,41 @@ export class Segments {
     this.#byId.delete(segment.id);
     this.#byFormerId.set(segment.id, segment);
     segment.startOver(this.#freeId());
+    this.#giveBackIds(segment);
     this.#byFormerId.delete(segment.id);
     this.#byId.set(segment.id, segment);
   }
 
+  /** An id for those of the segment's bodies that are decoded once more now: see {@link Segment.tryAgain}. */
+  laterId(segment: Segment): number {
+    this.#giveBackIds(segment);
+    const id = this.#freeId();
+    this.#byFormerId.delete(id);
+    this.#byId.set(id, segment);
+    const ids = this.#laterIds.get(segment) ?? new Set();
+    this.#laterIds.set(segment, ids.add(id));
+    return id;
+  }
+
   remove(segment: Segment): void {
     this.#byId.delete(segment.id);
+    for (const id of this.#laterIds.get(segment) ?? []) this.#byId.delete(id);
+    this.#laterIds.delete(segment);
     for (const [id, former] of this.#byFormerId) if (former === segment) this.#byFormerId.delete(id);
     if (this.#byNumber.delete(segment.number)) this.bytes -= segment.bytes;
+  }
+
+  /** Those that none of its bodies has any more. */
+  #giveBackIds(segment: Segment): void {
+    const ids = this.#laterIds.get(segment);
+    if (ids === undefined) return;
+    const inUse = segment.laterIds;
+    for (const id of ids) {
+      if (inUse.has(id)) continue;
+      ids.delete(id);
+      this.#byId.delete(id);
+      this.#byFormerId.set(id, segment);
+    }
   }
 
   #enter(segment: Segment): void {

@@ -357,6 +357,27 @@ test('a replayed body that finds no room is tried until it does; one that is ref
   await until(() => next.files().length === 0);
 });
 
+test('a replayed body of which a part had got through when it was put off is needed until its last try is settled', async () => {
+  const rig = await open();
+  await send(rig, Buffer.from('large')).answer;
+  await rig.journal.stop();
+  const next = await open({ folder: rig.folder });
+  next.decode = () =>
+    next.decodings.length === 1
+      ? { kind: 'busy', code: 'rings-full', message: 'full', retryAfterMs: 1000 }
+      : accepted(3);
+  next.journal.replay();
+  await until(() => next.journal.replayBytes === 0);
+  const [first = 0, second = 0] = next.decodings.map(({ body }) => body.sourceNumber);
+  const settled = (source: number, count: number): void => next.journal.settled(Uint32Array.of(source, count));
+  settled(second, 1);
+  settled(first, 2);
+  assert.equal(next.journal.liveBodyCount, 1, 'two records are on their way');
+  settled(second, 2);
+  assert.equal(next.journal.liveBodyCount, 0);
+  await until(() => next.files().length === 0);
+});
+
 test('after a shipper’s death everything unsettled is decoded again, under other numbers, and only that counts', async () => {
   const rig = await open({ segmentBytes: 2_000 });
   for (let number = 0; number < 6; number++) await send(rig, Buffer.alloc(500, 65 + number)).answer;

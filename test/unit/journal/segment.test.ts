@@ -51,6 +51,40 @@ test('started over, everything that is needed is unanswered again, the rest stay
   assert.ok(segment.isLive(half), 'what was settled before does not count');
 });
 
+test('decoded once more, a body has another number, under which it begins anew; the others keep theirs', () => {
+  const segments = new Segments(1 << 30);
+  const segment = segments.openFor(10);
+  const [first, second, third] = [0, 1, 2].map(() => segments.add(segment, 1)) as [number, number, number];
+  const before = segment.sourceOf(second);
+  segment.settle(second, 1); // a part of it
+  const id = segments.laterId(segment);
+  segment.tryAgain(second, id);
+  assert.notEqual(segment.sourceOf(second), before);
+  assert.equal(segments.find(segment.sourceOf(second)), segment);
+  assert.equal(Segments.indexOf(segment.sourceOf(second)), second);
+  assert.equal(segment.sourceOf(first) + 2, segment.sourceOf(third));
+  segment.answered(second, 2);
+  segment.settle(second, 1);
+  assert.ok(segment.isLive(second), 'what was settled before does not count');
+  segment.tryAgain(second, segments.laterId(segment));
+  assert.equal(segment.sourceOf(second), id * 65536 + second + 1, 'one that is answered is not decoded once more');
+
+  // Ids that nothing has any more are given back, but still tell whose they were.
+  segment.settle(second, 1);
+  assert.ok(!segment.isLive(second));
+  const former = id * 65536 + second + 1;
+  segment.tryAgain(third, segments.laterId(segment));
+  assert.equal(segments.find(former), undefined);
+  assert.equal(segments.findEver(former), segment);
+  const last = segment.sourceOf(third);
+  segments.startOver(segment);
+  assert.notEqual(segment.sourceOf(third), last);
+  assert.equal(segments.find(last), undefined);
+  segments.remove(segment);
+  for (const source of [before, former, last, segment.sourceOf(third)])
+    assert.equal(segments.findEver(source), undefined);
+});
+
 test('bodies found on disk leave gaps where others are damaged', () => {
   const segment = new Segment(1, 0, 8);
   assert.ok(segment.find(2, 10));
