@@ -96,3 +96,76 @@ for (const { companions, deaths } of [
     assert.deepEqual(readdirSync(join(folder, 'journal')), ['lock']);
   });
 }
+
+test('a body that ends only the decode thread, at a restart too: a dead letter, told of, and all others arrive', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'journal-poison-'));
+  cleanUps.push(() => rmSync(folder, { recursive: true }));
+  const converter = join(folder, 'killer.ts');
+  const backend = await startCountingBackend();
+  cleanUps.push(() => backend.close());
+  const environment = {
+    SERVICE_ENDPOINT: backend.url,
+    SERVICE_API_KEY: 'k',
+    DURABLE_ACK: 'true',
+    DATA_DIR: folder,
+    CONVERTER_MODULE: converter,
+    DECODE_THREADS: '1',
+    FLUSH_INTERVAL_MS: '20',
+    DEPLOYMENT_API: 'off',
+  };
+  const named = (name: string): string => jsonRequest(makeTrace(1, 1).spans.map((span) => ({ ...span, name })));
+  const poison = named('poison');
+  const fresh = named('fresh poison');
+
+  // Harmless at first: acknowledged among others, and nothing is delivered.
+  writeFileSync(converter, 'export default (span: object, run: object): object => run;');
+  backend.reply = () => null;
+  const first = run([], environment);
+  const url = `${await ready(first)}/v1/traces`;
+  for (const body of [named('a'), named('b'), poison, named('c'), named('d')]) {
+    assert.equal((await postJson(url, body)).status, 200);
+  }
+  first.process.kill('SIGKILL');
+  await first.exited;
+
+  writeFileSync(
+    converter,
+    `export default (span: { name: string }, run: object): object => {
+      if (span.name.endsWith('poison')) process.exit(3);
+      return run;
+    };`,
+  );
+  backend.reply = () => ({ status: 202 });
+  const second = run([], environment);
+  const base = await ready(second);
+  const arrived = (): string[] => [...new Set(backend.runs.map(({ run }) => String(run['name'])))].sort();
+  await backend.until(() => arrived().length === 4);
+  const dead = join(folder, 'spool', 'dead');
+  const deadFacts = (): string[] => readdirSync(dead).filter((name) => name.endsWith('.json'));
+  while (deadFacts().length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.deepEqual(arrived(), ['a', 'b', 'c', 'd']);
+
+  // One that was never acknowledged is refused, with where it is kept.
+  assert.equal((await postJson(`${base}/v1/traces`, fresh)).status, 503);
+  const refusal = await postJson(`${base}/v1/traces`, fresh);
+  assert.equal(refusal.status, 400);
+  assert.match(await refusal.text(), /set aside as dead letter [0-9a-f]{64}: two decode threads died of this body/);
+  assert.equal((await postJson(`${base}/v1/traces`, named('e'))).status, 200);
+  await backend.until(() => arrived().length === 5);
+  second.process.kill('SIGTERM');
+  assert.equal(await second.exited, 0);
+  assert.deepEqual(readdirSync(join(folder, 'journal')), ['lock']);
+
+  const letters = deadFacts().map((name) => {
+    const { hash, reason } = JSON.parse(readFileSync(join(dead, name), 'utf8')) as DeadBodyFacts;
+    return { reason, body: readFileSync(join(dead, `${hash}.body`), 'utf8') };
+  });
+  const reason = 'two decode threads died of this body';
+  assert.deepEqual(
+    letters.sort((a, b) => b.body.length - a.body.length),
+    [
+      { reason, body: fresh },
+      { reason, body: poison },
+    ],
+  );
+});
