@@ -3,8 +3,8 @@
  * a bigint, and a bigint is written as the number that it is.
  */
 
-/** Anything shorter is exact. */
-const LONG_NUMBER = /\d{16}/;
+/** An integer that may not be exact, or what looks like one inside of a string; fractions and most ids do not. */
+const LONG_INTEGER = /(?:^|[[:,\s])-?\d{16}/;
 /** A bigint's making takes more than linear time; what is longer than this nobody counts with. */
 const INTEGER = /^-?\d{1,100}$/;
 /** Escapes of lone surrogates (of pairs, none are written), and escaped backslashes, so as not to take one for them. */
@@ -18,18 +18,29 @@ interface ExactJson {
 }
 const json = JSON as unknown as ExactJson;
 
+/** With a long integer in it several times slower: a call for every value. */
 export function parseExact(text: string): unknown {
-  return LONG_NUMBER.test(text) ? json.parse(text, reviveInteger) : JSON.parse(text);
+  return LONG_INTEGER.test(text) ? json.parse(text, reviveInteger) : JSON.parse(text);
 }
 
 /** Throws a TypeError when there is no JSON of the value. */
 export function renderExact(value: unknown): string {
-  const text = JSON.stringify(value, replaceInteger) as string | undefined;
+  const text = stringify(value);
   if (text === undefined) throw new TypeError(`a ${typeof value} is no JSON`);
   if (!text.includes('\\ud')) return text;
   return text.replace(ESCAPES, (escape, surrogate: string | undefined) =>
     surrogate === undefined ? escape : '\ufffd',
   );
+}
+
+/** A call for every value makes it several times slower: first without, which throws where there is a bigint. */
+function stringify(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    // Whatever else was wrong with it is wrong again.
+    return JSON.stringify(value, replaceInteger);
+  }
 }
 
 function reviveInteger(_key: string, value: unknown, { source }: { readonly source?: string }): unknown {

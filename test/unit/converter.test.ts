@@ -314,6 +314,35 @@ test('JSON goes to objects and back with every digit of its integers', () => {
   assert.equal(renderExact(parseExact(text)), text.replace('0.1234567890123456789', '0.12345678901234568'));
 });
 
+test('integers stay exact wherever they stand, also beside strings and fractions that look like them', () => {
+  const text = '{"a":"1234567890123456789","b":0.12345678901234566,"c":[ -9007199254740993,9007199254740993],"d":\n';
+  for (const last of ['9007199254740993}', ' -9007199254740993}', '{"9007199254740993":9007199254740993}}']) {
+    const exact = `${text}${last}`;
+    assert.equal(renderExact(parseExact(exact)), exact.replaceAll(/\s/g, ''));
+  }
+  assert.equal(parseExact('9007199254740993'), 9007199254740993n);
+  assert.equal(parseExact('-9007199254740993'), -9007199254740993n);
+});
+
+test('a document without long integers is read and written without a call for every value', (context) => {
+  const parse = context.mock.method(JSON, 'parse');
+  const stringify = context.mock.method(JSON, 'stringify');
+  const text = '{"id":"01234567890123456789","score":0.12345678901234566,"lists":[[],[],[1,2,[]]]}';
+  assert.equal(renderExact(parseExact(text)), text);
+  assert.deepEqual(
+    [...parse.mock.calls, ...stringify.mock.calls].map((call) => call.arguments.length),
+    [1, 1],
+  );
+});
+
+test('what there is no JSON of is told, with a bigint and without', () => {
+  const circle: unknown[] = [1n];
+  circle.push(circle);
+  assert.throws(() => renderExact(circle), /^TypeError: Converting circular structure/);
+  assert.throws(() => renderExact({ toJSON: () => undefined, a: 1n }), /^TypeError: a object is no JSON/);
+  assert.equal(renderExact({ a: 1n, b: { toJSON: () => [2n, 'x'] } }), '{"a":1,"b":[2,"x"]}');
+});
+
 test('default goes before convert, and TypeScript and CommonJS load too', () => {
   const both = moduleFile(
     "export const convert = () => null; export default (s, run) => ({ ...run, name: 'default' });",
