@@ -161,13 +161,15 @@ export class JsonTranscoder {
     }
     let camelSeen = 0;
     let seen = 0;
+    let last = MAX_FIELDS;
     for (;;) {
-      const field = this.#field(message);
+      const index = this.#field(message, last);
+      const field = message.fields[index];
       if (this.#peek() !== COLON) this.#fail('malformed JSON: expected a colon');
       this.#pos++;
-      if (field === null) this.#skip();
+      if (field === undefined) this.#skip();
       else {
-        const index = message.fields.indexOf(field);
+        last = index;
         const bit = 1 << index;
         const isCamel = !this.#snake;
         const isNull = this.#peek() === LETTER_N;
@@ -208,20 +210,33 @@ export class JsonTranscoder {
   /** Containers open at the position. */
   #depth = 0;
 
-  /** Reads a key; the field it names, or null. */
-  #field(message: Message): Field | null {
+  /**
+   * Reads a key; index of the field it names, or -1. Writers keep to an order: the field that came after `last` the last
+   * time is tried before the others, which saves finding the end of the key.
+   */
+  #field(message: Message, last: number): number {
     if (this.#peek() !== QUOTE) this.#fail('malformed JSON: expected a key');
     const { x, u8 } = this.#kernel;
     let start = this.#pos + 1;
+    const guess = message.successors[last] ?? 0;
+    const guessed = message.fields[guess]?.camel;
+    if (guessed !== undefined) {
+      const quote = start + guessed.length;
+      if (quote < this.#end && u8[quote] === QUOTE && x.equals(start, guessed.at, guessed.length) !== 0) {
+        this.#pos = quote + 1;
+        this.#snake = false;
+        return guess;
+      }
+    }
     const close = x.stringEnd(start, this.#end);
     if (close === 0) {
       // Ill-formed UTF-8 in a key: no key of ours.
       this.#pos = this.#stringEndLoose();
-      return null;
+      return -1;
     }
     this.#pos = close + 1;
     let length = close - start;
-    if (length > MAX_KEY_BYTES) return null;
+    if (length > MAX_KEY_BYTES) return -1;
     for (let i = start; i < close; i++) {
       if (u8[i] === BACKSLASH) {
         x.unescape(start, close + 1, this.#scratch);
@@ -230,21 +245,20 @@ export class JsonTranscoder {
         break;
       }
     }
-    for (const field of message.fields) {
-      if (field.camel.length === length && x.equals(start, field.camel.at, length) !== 0) {
+    const { fields } = message;
+    for (let index = 0; index < fields.length; index++) {
+      const { camel, snake } = fields[index] as Field;
+      if (camel.length === length && x.equals(start, camel.at, length) !== 0) {
         this.#snake = false;
-        return field;
+        message.successors[last] = index;
+        return index;
       }
-      if (
-        field.snake !== field.camel &&
-        field.snake.length === length &&
-        x.equals(start, field.snake.at, length) !== 0
-      ) {
+      if (snake !== camel && snake.length === length && x.equals(start, snake.at, length) !== 0) {
         this.#snake = true;
-        return field;
+        return index;
       }
     }
-    return null;
+    return -1;
   }
 
   /** Address after the string at the position, its UTF-8 ill-formed. */
