@@ -1,4 +1,5 @@
 /** All segments of the journal, as the main thread knows them: their numbers, their bytes, and whose records are whose. */
+import { Fault } from '../core/outcome.ts';
 import { SEGMENT_HEAD } from './frame.ts';
 import { MAX_SEGMENT_BODIES, Segment } from './segment.ts';
 
@@ -145,7 +146,9 @@ export class Segments {
   }
 
   /** One that has not been in use for as long as possible: late news of an old one must not be taken for its. */
+  /** Memory bounds how many bodies are under way, and so the ids in use, far below their count. */
   #freeId(): number {
+    if (this.#byId.size === ID_COUNT) throw new Fault('no id is left for bodies of the journal');
     do this.#lastId = (this.#lastId + 1) % ID_COUNT;
     while (this.#byId.has(this.#lastId));
     return this.#lastId;
