@@ -51,13 +51,22 @@ describeOnEachEngine('races', (engine) => {
       for (let round = 0; round < 40; round++) {
         const threadId = await server.thread();
         const held = round % 2 === 1 ? [await create(threadId, 'zero', { input: { name: 'zero', stepMs: 2 } })] : [];
+        // The one that is taken must not be over before the other one is looked at.
+        const isHeld = strategy === 'reject' && held.length === 0;
+        const gate = `${server.folder}/${threadId}`;
         const [a, b] = await Promise.all(
-          ['a', 'b'].map((name) => create(threadId, name, { multitask_strategy: strategy })),
+          ['a', 'b'].map((name) =>
+            create(threadId, name, {
+              multitask_strategy: strategy,
+              ...(isHeld ? { input: { name, hold: { step: 'one', until: gate } } } : {}),
+            }),
+          ),
         );
         assert.ok(a !== undefined && b !== undefined);
+        if (isHeld) await writeFile(gate, '');
         const refused = [a, b].filter(({ status }) => status === 409);
         assert.ok([a, b].every(({ status }) => status === 200 || (strategy === 'reject' && status === 409)));
-        if (strategy === 'reject' && held.length === 0) assert.equal(refused.length, 1);
+        if (isHeld) assert.equal(refused.length, 1);
         await quiet(threadId);
         const runs = await list(threadId);
         const made = [...held, a, b].filter(({ status }) => status === 200).map(idOf);
@@ -161,11 +170,18 @@ describeOnEachEngine('races', (engine) => {
       removed.map(({ status }) => status),
       [204, 404],
     );
+    // Not over before the last of them is looked at.
+    const gate = `${server.folder}/${threadId}`;
     const raced = await Promise.all(
       Array.from({ length: 10 }, () =>
-        create(threadId, 'b', { if_not_exists: 'create', multitask_strategy: 'reject' }),
+        create(threadId, 'b', {
+          if_not_exists: 'create',
+          multitask_strategy: 'reject',
+          input: { name: 'b', hold: { step: 'one', until: gate } },
+        }),
       ),
     );
+    await writeFile(gate, '');
     assert.equal(raced.filter(({ status }) => status === 200).length, 1, 'the thread is made once, and one run on it');
     await quiet(threadId);
   });

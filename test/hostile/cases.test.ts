@@ -103,7 +103,7 @@ const CASES: Readonly<Record<string, readonly (readonly [file: string, words: st
   ],
   '6 10 000 children before the parent': [
     ['hostile/documents', 'ten thousand children before their parent'],
-    ['unit/assemble/assembler', 'ten thousand children before their parent, and a chain of ten thousand'],
+    ['unit/assemble/assembler', 'forty thousand children before their parent, and a chain of forty thousand'],
   ],
   '6 parent that never arrives': [
     ['flow/pipeline', 'spans whose parent never came are delivered at the stop'],
