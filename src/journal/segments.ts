@@ -14,6 +14,7 @@ export class Segments {
   /** Of segments of which bodies were decoded once more; those in use are in `#byId` too. */
   readonly #laterIds = new Map<Segment, Set<number>>();
   readonly #segmentBytes: number;
+  readonly #idCount: number;
   #lastNumber = 0;
   #lastId = -1;
   /** Of all files, what is still to be written included. */
@@ -21,9 +22,10 @@ export class Segments {
   /** Takes new bodies; null when the next body needs a new one. */
   open: Segment | null = null;
 
-  /** A segment is full at `segmentBytes`; a larger body has one to itself. */
-  constructor(segmentBytes: number) {
+  /** A segment is full at `segmentBytes`; a larger body has one to itself. At most `idCount` ids are in use. */
+  constructor(segmentBytes: number, idCount = ID_COUNT) {
     this.#segmentBytes = segmentBytes;
+    this.#idCount = idCount;
   }
 
   /** Oldest first. */
@@ -148,8 +150,8 @@ export class Segments {
   /** One that has not been in use for as long as possible: late news of an old one must not be taken for its. */
   /** Memory bounds how many bodies are under way, and so the ids in use, far below their count. */
   #freeId(): number {
-    if (this.#byId.size === ID_COUNT) throw new Fault('no id is left for bodies of the journal');
-    do this.#lastId = (this.#lastId + 1) % ID_COUNT;
+    if (this.#byId.size === this.#idCount) throw new Fault('no id is left for bodies of the journal');
+    do this.#lastId = (this.#lastId + 1) % this.#idCount;
     while (this.#byId.has(this.#lastId));
     return this.#lastId;
   }

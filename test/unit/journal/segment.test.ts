@@ -86,8 +86,8 @@ test('decoded once more, a body has another number, under which it begins anew; 
 });
 
 test('without an id left, asking for one is an error and not a loop without end', () => {
-  const segments = new Segments(1000);
-  for (let number = 1; number <= 65536; number++) segments.adopt(number, 10);
+  const segments = new Segments(1000, 16);
+  for (let number = 1; number <= 16; number++) segments.adopt(number, 10);
   assert.throws(() => segments.openFor(10), /no id is left/);
   segments.remove(segments.byNumber(7) as Segment);
   assert.equal(segments.openFor(10).bodyCount, 0);
