@@ -2,13 +2,15 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { silentLog } from '../../../src/core/log.ts';
 import { MAX_BACKOFF_MS } from '../../../src/upload/backoff.ts';
+import type { Batch } from '../../../src/upload/batch.ts';
 import { createCountingDeadLetters } from '../../../src/upload/deadletter.ts';
 import { InfoReader } from '../../../src/upload/info.ts';
 import { UploadLimits } from '../../../src/upload/limits.ts';
 import { Outbox } from '../../../src/upload/outbox.ts';
 import type { OutboxSettings } from '../../../src/upload/outbox.ts';
+import type { Parcel } from '../../../src/upload/parcel.ts';
 import { unfollowed } from '../../../src/upload/settlements.ts';
-import { createMemoryShelf } from '../../../src/upload/shelf.ts';
+import { createMemoryShelf, type Shelf } from '../../../src/upload/shelf.ts';
 import { CounterList } from '../assemble/fakes.ts';
 import {
   DELIVERED,
@@ -43,7 +45,11 @@ interface SetUp {
 }
 
 /** `random` 1 makes every wait as long as it may be. */
-function setUp(settings: Partial<OutboxSettings> = {}, random = (): number => 1): SetUp {
+function setUp(
+  settings: Partial<OutboxSettings> = {},
+  random = (): number => 1,
+  shelf: Shelf = createMemoryShelf(),
+): SetUp {
   const clock = new FakeClock();
   const backend = new ScriptedBackend(clock);
   const counters = new CounterList();
@@ -55,7 +61,7 @@ function setUp(settings: Partial<OutboxSettings> = {}, random = (): number => 1)
       codec,
       limits,
       info: new InfoReader(backend, limits, clock, silentLog),
-      shelf: createMemoryShelf(),
+      shelf,
       settlements: unfollowed,
       deadLetters: createCountingDeadLetters(counters, clock, silentLog),
       counters,
@@ -439,6 +445,35 @@ test('full is told, nothing is refused, and room comes with delivery', async () 
   await clock.advance(30_000);
   await waiting;
   assert.equal(outbox.stats.runCount, 0);
+});
+
+test('of what is held beyond half, the newest goes to the disk', async () => {
+  const batches: Batch[] = Array.from({ length: 20 }, (_, i) => makeBatch(ONE, [`run-${i}`]));
+  const shelved: number[] = [];
+  const memory = createMemoryShelf();
+  const shelf = Object.assign(Object.create(memory) as Shelf, {
+    isDurable: true,
+    offer: (parcel: Parcel) => {
+      shelved.push(batches.indexOf(parcel.batch));
+      memory.offer(parcel);
+    },
+  });
+  const { backend, outbox } = setUp({ heldBytes: 2000, uploadConcurrency: 1 }, undefined, shelf);
+  backend.script = () => new Promise(() => undefined);
+  for (const [i, batch] of batches.entries()) {
+    const before = shelved.length;
+    outbox.accept(batch);
+    const now = shelved.slice(before);
+    // All that goes is younger than all that stays, but for what went before.
+    const stays = [...batches.keys()].filter((index) => index <= i && !shelved.includes(index));
+    if (now.length > 0) assert.ok(Math.min(...now) > Math.max(0, ...stays), `${now.join()} with ${i}`);
+  }
+  assert.ok(shelved.length > 4 && shelved.length < 20, `${shelved.length} on the shelf`);
+  await settle();
+  assert.deepEqual(
+    backend.uploads.map((upload) => upload.runs),
+    [['run-0']],
+  );
 });
 
 for (const status of [401, 429]) {

@@ -272,6 +272,35 @@ test('beyond its limit the oldest go, counted; the disk never holds more', async
   assert.equal(rig.saidDropCount(), dropped, 'the log tells of all of them');
 });
 
+test('a batch larger than the whole limit stays in memory and costs nothing that is on disk', async () => {
+  const folder = newFolder();
+  const rig = await open(folder, { maxBytes: 1 << 16, segmentBytes: 1 << 14 });
+  for (const name of ['a', 'b', 'c']) {
+    const batch = makeBatch(ONE, [name], 10);
+    rig.spool.offer(
+      createParcel({ ...batch, body: Buffer.alloc(10_000, name), coding: 'identity', plainBytes: 10_000 }),
+    );
+  }
+  await until(() => rig.spool.memoryBytes === 0);
+  const giant = { ...makeBatch(ONE, ['giant'], 10), body: Buffer.alloc(1 << 17, 'g'), plainBytes: 1 << 17 };
+  rig.spool.offer(createParcel({ ...giant, coding: 'identity' }));
+  // Behind it another one, which is written: then the large one is not on its way any more.
+  rig.spool.offer(parcel(ONE, 'd'));
+  await until(() => rig.spool.memoryBytes <= giant.body.length);
+  assert.equal(rig.spool.memoryBytes, giant.body.length);
+  assert.equal(rig.gauges.get('spooledRuns'), 4);
+  assert.equal(rig.counters.of('dropped_spool-full'), 0);
+  const bodies: string[] = [];
+  for (let i = 0; i < 4; i++) {
+    const taken = await take(rig, ONE);
+    bodies.push(taken.batch.body.subarray(0, 1).toString());
+    rig.spool.settle(taken);
+  }
+  assert.deepEqual(bodies, ['a', 'b', 'c', 'g']);
+  assert.deepEqual(await takeAll(rig, ONE), ['d']);
+  assert.deepEqual(await rig.spool.close(), []);
+});
+
 test('what waits longer than the limit goes, counted', async () => {
   const folder = newFolder();
   const rig = await open(folder);
