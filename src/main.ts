@@ -102,10 +102,9 @@ function serve({ config, effective, warnings }: Configuration, development: bool
   let ending: Promise<void> | null = null;
   let firstSignalMs = Number.NEGATIVE_INFINITY;
 
-  const finish = (exitCode: number): never => {
-    log.flush();
-    process.exit(exitCode);
-  };
+  let finishing: Promise<void> | null = null;
+  /** Whoever is first says how it ends. */
+  const finish = (exitCode: number): Promise<void> => (finishing ??= log.flush().finally(() => process.exit(exitCode)));
   /** Never rejects. */
   const end = async (reason: string, failed: boolean): Promise<void> => {
     log.info({ reason, deadlineMs: config.shutdownDeadlineMs, ...service.account() }, 'stopping');
@@ -121,10 +120,10 @@ function serve({ config, effective, warnings }: Configuration, development: bool
       else if (isComplete(account))
         log.warn({ reason, ...account }, 'stopped, what was not delivered waits in the spool');
       else log.error({ reason, ...account }, 'stopped, not everything was delivered');
-      finish(failed ? FAILED_EXIT_CODE : exitCodeOf(account));
+      await finish(failed ? FAILED_EXIT_CODE : exitCodeOf(account));
     } catch (error) {
       log.error({ err: error, reason, ...service.account() }, 'stopping failed');
-      finish(FAILED_EXIT_CODE);
+      await finish(FAILED_EXIT_CODE);
     }
   };
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -135,7 +134,7 @@ function serve({ config, effective, warnings }: Configuration, development: bool
     }
     if (performance.now() - firstSignalMs < SIGNAL_ECHO_MS) return;
     log.error({ reason: `second ${signal}`, ...service.account() }, 'stopped at once');
-    finish(exitCodeOf(service.account()));
+    void finish(exitCodeOf(service.account()));
   };
   /** A defect that nobody caught: what has been taken is still worth delivering. */
   const onDefect = (error: unknown): void => {
@@ -182,7 +181,7 @@ function serve({ config, effective, warnings }: Configuration, development: bool
     async (error: unknown) => {
       complain(`cannot start: ${error instanceof Error ? error.message : String(error)}`);
       await service.stop(0);
-      finish(FAILED_EXIT_CODE);
+      await finish(FAILED_EXIT_CODE);
     },
   );
 }
