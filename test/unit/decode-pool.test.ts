@@ -268,7 +268,7 @@ test('at the stop’s deadline the rest is answered busy, and the threads end in
   await new Promise((resolve) => setImmediate(resolve));
   const startMs = performance.now();
   await pool.stop(50);
-  assert.ok(performance.now() - startMs < 5000);
+  assert.ok(performance.now() - startMs < 30_000, 'not after all of the 60 s');
   for (const admission of await Promise.all(held)) {
     assert.ok(admission.kind === 'busy' && admission.code === 'draining');
   }

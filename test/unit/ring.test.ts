@@ -296,7 +296,7 @@ test('a producer waits for room no longer than its time, and not at all for a de
   const startMs = performance.now();
   assert.equal(writer.waitForSpace(0, 64, 30), false);
   const tookMs = performance.now() - startMs;
-  assert.ok(tookMs >= 29 && tookMs < 5000, `${tookMs} ms`);
+  assert.ok(tookMs >= 29 && tookMs < 30_000, `${tookMs} ms`);
   setShardState(set, 0, ShardState.Dead);
   assert.equal(writer.waitForSpace(0, 64, 60_000), false);
   const reader = openShardReader(set, 0);

@@ -451,10 +451,12 @@ test('forty thousand children before their parent, and a chain of forty thousand
         new CounterList(),
       );
       for (const window of windows) assembler.take(window, 0);
-      const began = performance.now();
+      // The processor's time: what others do on the machine does not count.
+      const began = process.cpuUsage();
       for (const window of windows) counting.take(window, 0);
       counting.flush();
-      millis.push(performance.now() - began);
+      const { user, system } = process.cpuUsage(began);
+      millis.push((user + system) / 1000);
       assert.equal(runCount, count, shape);
     }
     const [few = 0, many = 0] = millis;

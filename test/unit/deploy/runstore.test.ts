@@ -376,7 +376,7 @@ describeOnEachEngine(
       assert.equal(await store.runs.delete(threadId, run.runId), 'deleted');
     });
 
-    it('ends more runs at once than there are connections, with what they wrote', { timeout: 8000 }, async () => {
+    it('ends more runs at once than there are connections, with what they wrote', { timeout: 60_000 }, async () => {
       const running = await Promise.all(
         Array.from({ length: 40 }, () =>
           create({ threadId: null, newThreadId: database.ids.next(), claim: LEASE, nowMs: NOW }),
