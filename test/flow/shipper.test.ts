@@ -104,7 +104,7 @@ test('a backend that hangs fills the held budget and then the ring; afterwards a
       let sent = 0;
       for (;;) {
         if (rig.send({ trace: traceName(sent), span: name(sent), parts: { Inputs: `"${noise(sent)}"` } })) sent++;
-        else if (gauges.get('fullSinceMs') > 0) break;
+        else if (gauges.get('fullSinceMs') > 0 && gauges.get('reading') === 0) break;
         // The backend lives on this thread.
         else await new Promise((resolve) => setImmediate(resolve));
       }
@@ -155,6 +155,8 @@ test('a drain ends at its deadline and says why runs are left', async () => {
     backend.reply = (runs) => ({ status: runs[0]?.apiKey === 'revoked' ? 401 : 503 });
     for (let i = 0; i < 20; i++)
       rig.send({ key: i % 2 === 0 ? 'revoked' : 'good', trace: traceName(i), span: name(i) });
+    // Why each is left must be known before the deadline.
+    await backend.until(() => rig.gauges.get('downTenants') === 2);
     const { undelivered } = await rig.drain(500);
     assert.deepEqual(undelivered, { unreachable: 10, refused: 10, unfinished: 0 });
     assertSumLaw(rig, 20);

@@ -94,7 +94,7 @@ export async function withShipper(
       mayEnd = true;
       await worker.terminate();
     },
-    async drain(deadlineMs = 10_000) {
+    async drain(deadlineMs = 60_000) {
       mayEnd = true;
       rig.tell({ kind: 'drain', deadlineMs });
       const message = await drained;

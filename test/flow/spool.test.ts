@@ -32,8 +32,10 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
+/** All are published together, so that batches are full but for each key's last one, however late a thread gets its turn. */
 function send(rig: Rig, from: number, count: number, key = (_: number) => 'key-one'): void {
-  for (let i = from; i < from + count; i++) assert.ok(rig.send({ key: key(i), trace: traceName(i), span: name(i) }));
+  const numbers = Array.from({ length: count }, (_, i) => from + i);
+  assert.ok(rig.send(...numbers.map((i) => ({ key: key(i), trace: traceName(i), span: name(i) }))));
 }
 
 /** One after the other on the same folder and backend. */
@@ -56,8 +58,8 @@ test('a backend that is away fills the disk instead of memory, and gets everythi
   await generation(spool, backend, async (rig) => {
     backend.reply = away;
     send(rig, 0, 300);
-    await until(() => rig.gauges.get('spooledRuns') === 300);
-    assert.equal(rig.gauges.get('heldBytes'), 0, 'no batch is in memory');
+    // No batch is in memory, but for those that are tried again from time to time.
+    await until(() => rig.gauges.get('spooledRuns') === 300 && rig.gauges.get('heldBytes') === 0);
     assertSumLaw(rig, 300);
     const [file = ''] = await filesIn(spool.folder);
     assert.equal((await stat(join(spool.folder, file))).mode & 0o777, 0o600);
@@ -236,7 +238,8 @@ test('a slow backend: beyond half of the budget new batches wait on disk, and th
         }
       }
       await until(() => rig.counters.total('records_read') === 400 && rig.gauges.get('spooledRuns') > 200);
-      assert.ok(rig.gauges.get('heldBytes') < 60_000, `${rig.gauges.get('heldBytes')} in memory`);
+      // What is on its way to the disk is in memory until it is there.
+      await until(() => rig.gauges.get('heldBytes') < 60_000);
       release({ status: 202 });
       backend.reply = () => ({ status: 202 });
       await backend.until(() => backend.runs.length >= 400);
