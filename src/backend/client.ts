@@ -71,7 +71,7 @@ export interface BackendClient {
   ): Promise<UploadAnswer>;
 }
 
-const WAIT_MS = 10 * SECOND_MS;
+const WAIT_MS = 60 * SECOND_MS;
 const MAX_PAGE = 1000;
 
 export function createBackendClient(backendUrl: string): BackendClient {

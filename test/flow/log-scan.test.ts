@@ -6,14 +6,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
-import { createServer as createHttpServer } from 'node:http';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { jsonRequest, makeTrace, postJson } from './otlp.ts';
+import { fixedPort } from './program.ts';
 
 const program = fileURLToPath(new URL('../../src/start.js', import.meta.url));
 
@@ -40,7 +41,7 @@ test('no key, password or span content in any log line, answer, metric or check'
   const heard: [source: string, text: string][] = [];
   let status = 500;
   /** Answers with the key that it was sent, in every part of the answer. */
-  const backend = createHttpServer((request, response) => {
+  const backend = createServer((request, response) => {
     const key = String(request.headers['x-api-key'] ?? '');
     request.resume();
     request.on('end', () => {
@@ -49,10 +50,7 @@ test('no key, password or span content in any log line, answer, metric or check'
     });
   }).listen(0, '127.0.0.1');
   await once(backend, 'listening');
-  const nobody = createServer().listen(0, '127.0.0.1');
-  await once(nobody, 'listening');
-  const deadPort = (nobody.address() as AddressInfo).port;
-  nobody.close();
+  const deadPort = await fixedPort();
 
   const environment = {
     PATH: process.env['PATH'],

@@ -12,6 +12,7 @@ import type { TraceNode } from '../../src/backend/api.ts';
 import { createBackendClient } from '../../src/backend/client.ts';
 import { startBackend } from '../../src/backend/owner.ts';
 import { jsonRequest, makeTrace, postJson, uuidOf, type SpanFacts } from './otlp.ts';
+import { fixedPort } from './program.ts';
 import { startHost, startService, tracesUrl, type Host } from './pipelinehost.ts';
 
 const hosts: Host[] = [];
@@ -201,8 +202,8 @@ test('a span larger than a ring takes arrives whole, beside small ones of its tr
 });
 
 test('while the backend is down spans are taken; when it is back, all of them are delivered', async () => {
-  const first = await startBackend();
-  const port = Number(new URL(first.url).port);
+  const port = await fixedPort();
+  const first = await startBackend({ port });
   const service = await startService({ SERVICE_ENDPOINT: first.url });
   try {
     await first.stop();
@@ -213,7 +214,7 @@ test('while the backend is down spans are taken; when it is back, all of them ar
     assert.equal(service.account().deliveredCount, 0);
     const second = await startBackend({ port });
     try {
-      await createBackendClient(second.url).waitForRuns(count, { timeoutMs: 30_000 });
+      await createBackendClient(second.url).waitForRuns(count);
       assert.equal((await createBackendClient(second.url).stats()).run_count, count);
     } finally {
       await service.stop(5000);
@@ -233,7 +234,7 @@ test('a backend that fails, answers too late and loses answers gets every run ex
   const traces = Array.from({ length: 20 }, () => makeTrace(3, 3));
   await Promise.all(traces.map(({ spans }) => postJson(url, jsonRequest(spans))));
   const count = traces.reduce((sum, { spans }) => sum + spans.length, 0);
-  await client.waitForRuns(count, { timeoutMs: 20_000 });
+  await client.waitForRuns(count);
   assert.equal((await client.stats()).run_count, count);
 });
 
@@ -262,7 +263,7 @@ test('without a spool, a backend that stands still ends in 503 with Retry-After,
   assert.match(busy?.headers.get('retry-after') ?? '', /^[123]$/);
   assert.ok(acceptedCount > 0);
   await client.clearFaults();
-  await client.waitForRuns(acceptedCount, { timeoutMs: 40_000 });
+  await client.waitForRuns(acceptedCount, { timeoutMs: 120_000 });
   assert.equal(service.counters.total('spans_accepted'), acceptedCount);
 });
 
@@ -282,7 +283,7 @@ test('stopped under load, everything accepted is delivered, and what came too la
     }
   });
   while (acceptedCount < 2000) await new Promise((resolve) => setTimeout(resolve, 5));
-  const account = await service.stop(10_000);
+  const account = await service.stop(60_000);
   sending = false;
   await Promise.all(senders);
   assert.ok(turnedAwayCount > 0);
@@ -298,7 +299,7 @@ test('spans whose parent never came are delivered at the stop, under their trace
   const { traceId, spans } = makeTrace(3, 2);
   const orphans = spans.slice(1);
   assert.equal((await postJson(url, jsonRequest(orphans))).status, 200);
-  const account = await service.stop(5000);
+  const account = await service.stop(60_000);
   assert.deepEqual([account.deliveredCount, account.heldCount], [orphans.length, 0]);
   const tree = await client.trace(uuidOf(traceId));
   assert.equal(tree?.runs.length, orphans.length);
@@ -309,7 +310,7 @@ test('stopped while the backend is away, the account has every span: accepted = 
   await client.addFault({ status: 503 });
   const { spans } = makeTrace(4, 3);
   assert.equal((await postJson(url, jsonRequest(spans))).status, 200);
-  const account = await service.stop(300);
+  const account = await service.stop(60_000);
   assert.equal(account.acceptedCount, spans.length);
   assert.equal(account.deliveredCount, 0);
   assert.equal(

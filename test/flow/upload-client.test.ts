@@ -10,10 +10,10 @@ import { makeBatch, makeTenant } from '../unit/upload/fakes.ts';
 
 const SETTINGS = {
   uploadConcurrency: 2,
-  connectTimeoutMs: 500,
-  headersTimeoutMs: 5000,
-  bodyTimeoutMs: 5000,
-  attemptTimeoutMs: 5000,
+  connectTimeoutMs: 30_000,
+  headersTimeoutMs: 60_000,
+  bodyTimeoutMs: 60_000,
+  attemptTimeoutMs: 60_000,
   connectionLifeMs: 60_000,
 };
 const BATCH = makeBatch(makeTenant(7), ['a', 'b']);
