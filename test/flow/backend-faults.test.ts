@@ -124,8 +124,8 @@ test('A delay does not hold up the stop.', async () => {
   // The rule counts the upload when its body is here, that is, when the delay has begun.
   while ((await slow.faults())[0]?.hit_count === 0);
   const from = performance.now();
-  await own.stop(5000);
-  assert.ok(performance.now() - from < 4000);
+  await own.stop(120_000);
+  assert.ok(performance.now() - from < 50_000);
   assert.equal((await answer).status, 202);
 });
 
