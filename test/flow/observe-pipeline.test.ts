@@ -43,10 +43,12 @@ test('the snapshot says what was taken, what left and what is held, each with it
   const { spans } = makeTrace(4, 3);
   assert.equal((await postJson(proxy.url, jsonRequest(spans))).status, 200);
   assert.equal((await postJson(proxy.url, '{')).status, 400);
-  const snapshot = await until(
-    () => read<PipelineSnapshot>(urlOf(proxy, '/api/pipeline')),
-    ({ counters }) => counters['runs_delivered'] === spans.length,
-  );
+  const look = (): Promise<PipelineSnapshot> => read<PipelineSnapshot>(urlOf(proxy, '/api/pipeline'));
+  // Delivered, and let go of; what is read after that is at rest.
+  await until(look, ({ counters: seen, gauges: held }) => {
+    return seen['runs_delivered'] === spans.length && held['heldRuns'] === 0;
+  });
+  const snapshot = await look();
   const { counters, gauges, histograms, limits, shards, meanings } = snapshot;
   assert.equal(snapshot.phase, 'ready');
   assert.deepEqual(snapshot.reasons, []);
