@@ -21,7 +21,11 @@ describeOnEachEngine('the checkpointer', (engine) => {
     try {
       const run = promisify(execFile)(
         process.execPath,
-        [RUNNER, 'run', '--globals', '--reporter=json', '--dir', 'test/validation', 'saver.spec.ts'],
+        // Patient: machines are busy at times.
+        [
+          ...[RUNNER, 'run', '--globals', '--reporter=json', '--testTimeout=60000', '--hookTimeout=60000'],
+          ...['--dir', 'test/validation', 'saver.spec.ts'],
+        ],
         {
           cwd: ROOT,
           maxBuffer: 64 * 1024 * 1024,

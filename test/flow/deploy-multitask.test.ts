@@ -51,12 +51,6 @@ describeOnEachEngine('Multitasking', (engine) => {
     };
   }
 
-  /** Resolves when the run is under way with its input. */
-  async function inputTaken(threadId: string, runId: string): Promise<void> {
-    for await (const event of client.runs.joinStream(threadId, runId)) if (event.event === 'values') return;
-    assert.fail('the stream ended before the run had its input');
-  }
-
   async function doneSteps(threadId: string): Promise<string[]> {
     return (await client.threads.getState<Values>(threadId)).values.done ?? [];
   }
@@ -80,7 +74,7 @@ describeOnEachEngine('Multitasking', (engine) => {
     await client.threads.create({ threadId });
     const delayed = await client.runs.create(threadId, 'steps', {
       input: { name: 'late', stepMs: 0 },
-      afterSeconds: 60,
+      afterSeconds: 3600,
     });
     assert.equal(delayed.status, 'pending');
     await assert.rejects(begin(threadId, 'b', 0, 'reject'), /HTTP 409/);
@@ -175,7 +169,7 @@ describeOnEachEngine('Multitasking', (engine) => {
       const before = await own.threads.getState(threadId);
       assert.equal(before.tasks[0]?.interrupts.length, 1);
       const started = join(approvals.folder, 'started');
-      const resumed = await own.runs.create(threadId, 'pausing', { command: { resume: { ms: 5000, started } } });
+      const resumed = await own.runs.create(threadId, 'pausing', { command: { resume: { ms: 60_000, started } } });
       while (!existsSync(started)) await new Promise((resolve) => setTimeout(resolve, 10));
       await own.runs.cancel(threadId, resumed.run_id, true, 'rollback');
       assert.deepEqual(await own.threads.getState(threadId), before);
@@ -189,18 +183,19 @@ describeOnEachEngine('Multitasking', (engine) => {
 
   test('cancel stops a running run: waited for it answers 204, otherwise 202, and an unknown run is 404', async () => {
     const threadId = randomUUID();
-    const run = await begin(threadId, 'a', 10_000);
-    await inputTaken(threadId, run.run_id);
+    const run = await beginHeld(threadId, 'a');
+    await run.inSecondStep();
     const waited = await fetch(`${server.url}/threads/${threadId}/runs/${run.run_id}/cancel?wait=1`, {
       method: 'POST',
     });
     assert.equal(waited.status, 204);
+    await run.letGo();
     assert.equal((await client.runs.get(threadId, run.run_id)).status, 'interrupted');
     const thread = await client.threads.get(threadId);
     assert.equal(thread.status, 'idle');
     assert.deepEqual((thread.values as unknown as Values).name, 'a');
 
-    const again = await begin(threadId, 'b', 10_000);
+    const again = await begin(threadId, 'b', 60_000);
     const told = await fetch(`${server.url}/threads/${threadId}/runs/${again.run_id}/cancel`, { method: 'POST' });
     assert.equal(told.status, 202);
     assert.equal(await told.text(), '');
@@ -215,16 +210,17 @@ describeOnEachEngine('Multitasking', (engine) => {
   test('cancel with rollback removes the run, and its waiters get the thread as it was', async () => {
     const threadId = randomUUID();
     await client.runs.wait(threadId, 'steps', { input: { name: 'x', stepMs: 0 }, ifNotExists: 'create' });
-    const run = await begin(threadId, 'a', 10_000);
-    const joined = client.runs.join(threadId, run.run_id);
+    const run = await begin(threadId, 'a', 60_000);
+    // Its head says that it is attached.
+    const joined = await fetch(`${server.url}/threads/${threadId}/runs/${run.run_id}/join`);
     await client.runs.cancel(threadId, run.run_id, true, 'rollback');
-    assert.deepEqual(((await joined) as unknown as Values).done, ['x:one', 'x:two', 'x:three']);
+    assert.deepEqual(((await joined.json()) as Values).done, ['x:one', 'x:two', 'x:three']);
     await assert.rejects(client.runs.get(threadId, run.run_id), /HTTP 404/);
   });
 
   test('runs in bulk are cancelled by id and by status', async () => {
     const threadId = randomUUID();
-    const runs = [await begin(threadId, 'a', 10_000), await begin(threadId, 'b', 10_000)];
+    const runs = [await begin(threadId, 'a', 60_000), await begin(threadId, 'b', 60_000)];
     const byId = await fetch(`${server.url}/runs/cancel`, {
       method: 'POST',
       body: JSON.stringify({ thread_id: threadId, run_ids: runs.map((run) => run.run_id) }),
@@ -234,7 +230,7 @@ describeOnEachEngine('Multitasking', (engine) => {
       await client.runs.join(threadId, run.run_id);
       assert.equal((await client.runs.get(threadId, run.run_id)).status, 'interrupted');
     }
-    const other = await begin(threadId, 'c', 10_000);
+    const other = await begin(threadId, 'c', 60_000);
     const byStatus = await fetch(`${server.url}/runs/cancel`, {
       method: 'POST',
       body: JSON.stringify({ status: 'all' }),

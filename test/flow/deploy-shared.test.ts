@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { Client } from '@langchain/langgraph-sdk';
 import { describeOnEachEngine, type TestDatabase } from '../deploy-engines.ts';
@@ -20,7 +22,7 @@ describeOnEachEngine('Two servers on one database', (engine) => {
       servers.push(
         await startServer({
           graphs: specs(FIXTURE_GRAPHS, 'steps'),
-          limits: { runsPerThread, leaseMs: 3000 },
+          limits: { runsPerThread },
           settings: { location: database.location },
         }),
       );
@@ -39,7 +41,7 @@ describeOnEachEngine('Two servers on one database', (engine) => {
   }
 
   test('a run that finds no place on its server runs on the other, and its stream and its result arrive all the same', async () => {
-    const blocking = await client(0).runs.create(null, 'steps', { input: { name: 'long', stepMs: 30_000 } });
+    const blocking = await client(0).runs.create(null, 'steps', { input: { name: 'long', stepMs: 600_000 } });
     const streamed: string[] = [];
     for await (const event of client(0).runs.stream(null, 'steps', {
       input: { name: 'a', stepMs: 50 },
@@ -55,15 +57,17 @@ describeOnEachEngine('Two servers on one database', (engine) => {
       client(0).runs.wait(null, 'steps', { input: { name: 1, stepMs: 'no number' } }),
       /TypeError|ERR_/,
     );
+    const until = join(servers[0]?.folder ?? '', randomUUID());
     const created = (await (
       await fetch(`${servers[0]?.url}/runs`, {
         method: 'POST',
-        body: JSON.stringify({ assistant_id: 'steps', input: { name: 'c', stepMs: 200 } }),
+        body: JSON.stringify({ assistant_id: 'steps', input: { name: 'c', hold: { step: 'one', until } } }),
       })
     ).json()) as { run_id: string };
-    const joined = await Promise.all(
-      servers.map(async ({ url }) => (await fetch(`${url}/runs/${created.run_id}/join`)).json()),
-    );
+    // Their heads say that both are attached: a stateless run is gone with its end.
+    const attached = await Promise.all(servers.map(({ url }) => fetch(`${url}/runs/${created.run_id}/join`)));
+    await writeFile(until, '');
+    const joined = await Promise.all(attached.map((response) => response.json()));
     for (const values of joined) assert.deepEqual((values as { done: string[] }).done, ['c:one', 'c:two', 'c:three']);
     assert.equal((await client(1).runs.get(blocking.thread_id, blocking.run_id)).status, 'running');
     await client(1).runs.cancel(blocking.thread_id, blocking.run_id, true);
@@ -88,7 +92,7 @@ describeOnEachEngine('Two servers on one database', (engine) => {
     );
     assert.deepEqual(((await joined) as unknown as { done: string[] }).done, ['a:one', 'a:two', 'a:three']);
 
-    const long = await client(0).runs.create(threadId, 'steps', { input: { name: 'b', stepMs: 30_000 } });
+    const long = await client(0).runs.create(threadId, 'steps', { input: { name: 'b', stepMs: 600_000 } });
     await client(1).runs.cancel(threadId, long.run_id, true);
     assert.equal((await client(0).runs.get(threadId, long.run_id)).status, 'interrupted');
   });
