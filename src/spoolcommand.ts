@@ -143,7 +143,7 @@ async function show(entry: Entry, request: Request, out: Terminal): Promise<numb
   }
   const stored = await readEntry(entry);
   if (stored === null) {
-    out.complain(`${entry.id} is damaged: its bytes are not what was written`);
+    out.complain(`${entry.id} is gone, or damaged: its bytes are not what was written`);
     return FAILED_EXIT_CODE;
   }
   const plain = plainBody(stored.batch, createCodec(1));

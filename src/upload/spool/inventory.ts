@@ -11,7 +11,7 @@ import { filesOf, readSegment } from './folder.ts';
 import { deadFolder, inboxFolder, shardFolders } from './home.ts';
 import { decodeRecord, encodeRecord, isLive, RecordState, STATE_OFFSET } from './record.ts';
 import type { RecordMeta, StoredBatch } from './record.ts';
-import { nameOfSegment, SEALED_SUFFIX, segmentName } from './segment.ts';
+import { nameOfSegment, OPEN_SUFFIX, SEALED_SUFFIX, segmentName } from './segment.ts';
 
 export type Kind = 'waiting' | 'dead' | 'body';
 
@@ -78,7 +78,8 @@ export async function takeInventory(folder: string): Promise<Inventory> {
 
 /** Null when it is gone or damaged. */
 export async function readEntry({ path, offset, lengthBytes }: Entry): Promise<StoredBatch | null> {
-  const file = await nodeBackgroundDisk.open(path, 'read');
+  const file = await unlessGone(path, (name) => nodeBackgroundDisk.open(name, 'read'));
+  if (file === null) return null;
   try {
     return decodeRecord(await file.read(offset, lengthBytes));
   } finally {
@@ -142,15 +143,31 @@ async function giveUp(entries: readonly Entry[], state: number, mayDelete: boole
   const byPath = new Map<string, Entry[]>();
   for (const entry of entries) byPath.set(entry.path, [...(byPath.get(entry.path) ?? []), entry]);
   for (const [path, list] of byPath) {
-    const file = await open(path, 'r+');
+    const file = await unlessGone(path, (name) => open(name, 'r+'));
+    if (file === null) continue;
     try {
-      for (const { offset } of list) await file.write(Uint8Array.of(state), 0, 1, offset + STATE_OFFSET);
+      // The byte behind the state is the operator's own: a process may be writing the state at this very moment.
+      const bytes = state === RecordState.Purged ? Uint8Array.of(state, state) : Uint8Array.of(state);
+      for (const { offset } of list) await file.write(bytes, 0, bytes.length, offset + STATE_OFFSET);
     } finally {
       await file.close();
     }
     const isComplete = list[0]?.kind === 'dead' && path.endsWith(SEALED_SUFFIX);
     if ((mayDelete || isComplete) && !(await hasLive(path))) await unlink(path);
   }
+}
+
+/** A running process goes on with its work: it may have completed the segment since we looked, or have delivered it. */
+async function unlessGone<T>(path: string, opened: (name: string) => Promise<T>): Promise<T | null> {
+  const complete = path.endsWith(OPEN_SUFFIX) ? path.slice(0, -OPEN_SUFFIX.length) + SEALED_SUFFIX : path;
+  for (const name of new Set([path, complete])) {
+    try {
+      return await opened(name);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+  return null;
 }
 
 async function hasLive(path: string): Promise<boolean> {

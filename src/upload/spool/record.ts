@@ -8,8 +8,9 @@
  * | 8      | 4     | length of the content                                                                       |
  * | 12     | 4     | CRC-32 of the twelve bytes above and the meta data                                          |
  * | 16     | 4     | CRC-32 of the content                                                                       |
- * | 20     | 1     | {@link RecordState}: the only byte ever written again, and in no checksum                   |
- * | 21     | 11    | zero                                                                                        |
+ * | 20     | 1     | {@link RecordState}: written again by whoever has the folder, and in no checksum            |
+ * | 21     | 1     | {@link RecordState.Purged} once the operator has given it up, else zero; in no checksum     |
+ * | 22     | 10    | zero                                                                                        |
  * | 32     |       | meta data: {@link RecordMeta} as JSON, with the API key: hence files that only their owner reads |
  * |        |       | content: u32 for each run and one more, where it begins in the plain body; then the encoded body |
  *
@@ -24,6 +25,8 @@ import type { Coding } from '../compress.ts';
 export const MAGIC = 0x31525043;
 export const RECORD_HEAD_BYTES = 32;
 export const STATE_OFFSET = 20;
+/** The operator's own: what the process that has the folder writes at the same moment does not undo it. */
+const PURGED_OFFSET = STATE_OFFSET + 1;
 /** Of the meta data. */
 export const RECORD_VERSION = 1;
 /** Beyond these a length is not believed. */
@@ -104,7 +107,7 @@ export function readHead(bytes: Buffer, at: number): RecordHead | null {
     contentBytes: bytes.readUInt32LE(at + 8),
     headCrc: bytes.readUInt32LE(at + 12),
     contentCrc: bytes.readUInt32LE(at + 16),
-    state: bytes[at + STATE_OFFSET] ?? 0,
+    state: bytes[at + PURGED_OFFSET] === RecordState.Purged ? RecordState.Purged : (bytes[at + STATE_OFFSET] ?? 0),
   };
   return head.metaBytes <= MAX_META_BYTES && head.contentBytes <= MAX_CONTENT_BYTES ? head : null;
 }

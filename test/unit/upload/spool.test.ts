@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { nodeBackgroundDisk, type BackgroundDisk } from '../../../src/core/disk.ts';
+import { nodeBackgroundDisk, type BackgroundDisk, type BackgroundFile } from '../../../src/core/disk.ts';
 import { systemClock, type Clock } from '../../../src/core/lifecycle.ts';
 import { silentLog } from '../../../src/core/log.ts';
 import type { Tenant } from '../../../src/core/run.ts';
@@ -26,6 +26,7 @@ import { createParcel, leaveOrigin, partsOf } from '../../../src/upload/parcel.t
 import type { Parcel } from '../../../src/upload/parcel.ts';
 import { unfollowed } from '../../../src/upload/settlements.ts';
 import { lockHome, settleHome, shardFolder } from '../../../src/upload/spool/home.ts';
+import { purge, takeInventory } from '../../../src/upload/spool/inventory.ts';
 import { readSegment } from '../../../src/upload/spool/folder.ts';
 import { Spool, SpoolState } from '../../../src/upload/spool/spool.ts';
 import type { SpoolSettings } from '../../../src/upload/spool/spool.ts';
@@ -119,6 +120,18 @@ async function takeAll(rig: Rig, tenant: Tenant): Promise<string[]> {
     rig.spool.settle(taken);
   }
   return names;
+}
+
+/** Its methods, for a file that is the same but for some. */
+function bound(file: BackgroundFile): BackgroundFile {
+  return {
+    read: (offset, lengthBytes) => file.read(offset, lengthBytes),
+    write: (pieces, offset) => file.write(pieces, offset),
+    truncate: (bytes) => file.truncate(bytes),
+    flush: () => file.flush(),
+    size: () => file.size(),
+    close: () => file.close(),
+  };
 }
 
 const files = (folder: string): string[] => readdirSync(folder).sort();
@@ -406,6 +419,56 @@ test('one process at a time has the folder, and shards that are no more leave th
   assert.deepEqual((await takeAll(rig, ONE)).sort(), ['of-0', 'of-1', 'of-2']);
   await rig.spool.close();
   next.release();
+});
+
+test('what is purged while it is being read for its turn is not sent a second time', async () => {
+  const home = newFolder();
+  const folder = shardFolder(home, 0);
+  const before = await open(folder);
+  before.spool.offer(parcel(ONE, 'purged'));
+  await before.spool.close();
+  const purgeAll = async (): Promise<void> => purge((await takeInventory(home)).entries, false);
+  const rig = await open(
+    folder,
+    {},
+    {
+      ...nodeBackgroundDisk,
+      open: async (path, access) => {
+        const file = await nodeBackgroundDisk.open(path, access);
+        return {
+          ...bound(file),
+          read: async (offset, lengthBytes) => {
+            const bytes = await file.read(offset, lengthBytes);
+            // Now it is going to be marked as attempted.
+            if (access === 'change') await purgeAll();
+            return bytes;
+          },
+        };
+      },
+    },
+  );
+  const inHand = await take(rig, ONE);
+  assert.equal(rig.counters.of('dropped_spool-purged'), 0);
+  // It did not get through.
+  rig.spool.offer(inHand);
+  assert.deepEqual(await takeAll(rig, ONE), []);
+  assert.equal(rig.counters.of('dropped_spool-purged'), 1);
+  await rig.spool.close();
+});
+
+test('what is purged after its segment was completed, or delivered, is found all the same, or passed over', async () => {
+  const home = newFolder();
+  const folder = shardFolder(home, 0);
+  const rig = await open(folder);
+  rig.spool.offer(parcel(ONE, 'purged'));
+  await until(() => rig.gauges.get('spooledRuns') === 1);
+  const { entries } = await takeInventory(home);
+  assert.ok(entries[0]?.path.endsWith('.open'));
+  await rig.spool.close();
+  await purge(entries, false);
+  assert.deepEqual((await takeInventory(home)).entries, []);
+  for (const file of files(folder)) rmSync(join(folder, file));
+  await purge(entries, false);
 });
 
 test('segments of another version are told, counted and left as they are', async () => {
