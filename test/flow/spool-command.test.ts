@@ -143,7 +143,10 @@ test('beside a running process: what is purged is not sent when the backend is b
   const runsIn = ({ entries }: Listed): number => entries.reduce((sum, { runs }) => sum + runs, 0);
   await listed(folder, (found) => runsIn(found) === purgedTrace.spans.length);
   await stop(program);
+  const firstCount = backend.uploads.length;
   const again = await proxy(backend, folder);
+  // It has taken up what it found.
+  await backend.until(() => backend.uploads.length > firstCount);
   const { code, errors } = await spool(folder, 'purge', '--all');
   assert.equal(code, 0, errors);
   await postJson(`${again.base}/v1/traces`, jsonRequest(keptTrace.spans));
