@@ -297,10 +297,11 @@ export class Outbox {
     }
     switch (verdict.kind) {
       case 'delivered':
+        // First: another thread that looks in between must not find them both in the spool and delivered.
+        this.#settle(parcel);
         counters.add('runs_delivered', parcel.batch.runCount);
         if (verdict.again) counters.add('runs_delivered_again', parcel.batch.runCount);
         this.#book(parcel, -1);
-        this.#settle(parcel);
         // Only after a single attempt: an earlier, broken-off one might still be looking at the bytes.
         if (parcel.attemptCount === 1) this.#parts.codec.release(parcel.batch.body);
         this.#lastDeliveredMs = nowMs;

@@ -91,6 +91,17 @@ test('a batch is delivered by one upload', async () => {
   assert.equal(outbox.stats.bytes, 0);
 });
 
+test('what is delivered has left the shelf before it is counted: nobody finds it in two places', async () => {
+  const shelf = createMemoryShelf();
+  const { counters, outbox } = setUp({}, () => 1, shelf);
+  const countedBefore: number[] = [];
+  shelf.settle = () => void countedBefore.push(counters.of('runs_delivered'));
+  outbox.accept(makeBatch(ONE, ['a', 'b']));
+  await settle();
+  assert.deepEqual(countedBefore, [0]);
+  assert.equal(counters.of('runs_delivered'), 2);
+});
+
 for (const answer of [
   RESET,
   UNREACHABLE,
