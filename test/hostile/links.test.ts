@@ -142,7 +142,8 @@ describe('9: connections to the backend', () => {
       timers.push(setInterval(() => !socket.destroyed && socket.write('x'), 100));
       return null;
     });
-    const service = await start(backend.url, { UPLOAD_TIMEOUT_MS: '500', UPLOAD_CONCURRENCY: '1' });
+    // Time enough for the status to come, whatever else the machine does.
+    const service = await start(backend.url, { UPLOAD_TIMEOUT_MS: '5000', UPLOAD_CONCURRENCY: '1' });
     await send(service);
     await counted(service, 'runs_delivered', 1);
     await send(service);
@@ -186,10 +187,12 @@ describe('9: connections to the backend', () => {
     const service = await start(relay, { UPLOAD_TIMEOUT_MS: '300' });
     await send(service);
     await counted(service, 'runs_delivered', 1);
+    // Where the machine is slow the first one may have taken longer than the limit, too.
+    const silentCount = service.counters.total('uploads_none');
     isSilent = true;
     await send(service);
-    await reached(service, 'uploads_none', 1);
-    assert.ok(swallowedBytes > 0);
+    await reached(service, 'uploads_none', silentCount + 1);
+    while (swallowedBytes === 0) await new Promise((resolve) => setTimeout(resolve, 10));
     isSilent = false;
     await counted(service, 'runs_delivered', 2);
     assertAllAccounted(service);
