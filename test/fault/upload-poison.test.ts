@@ -119,8 +119,10 @@ test('in the spool: its batch is a dead letter, and those behind it are delivere
   while ((await figure(program, 'spans_held', { place: 'spool' })) < 3) await sleep(20);
 
   backend.reply = (runs) => ({ status: isDeadly(runs) ? 413 : 202 });
-  await backend.until(() => backend.runs.length === 2);
-  assert.deepEqual(backend.runs.map(({ run }) => run['name']).sort(), ['a', 'b']);
+  // One that was under way when the thread died comes twice.
+  const arrived = (): unknown[] => [...new Set(backend.runs.map(({ run }) => run['name']))].sort();
+  await backend.until(() => arrived().length === 2);
+  assert.deepEqual(arrived(), ['a', 'b']);
   while ((await figure(program, 'runs_dead_lettered_total')) === 0) await sleep(20);
   assert.equal(await figure(program, 'spans_dropped_total', { reason: 'rejected-by-backend' }), 1);
   assert.equal(await figure(program, 'ship_workers_lost_total'), 2);
