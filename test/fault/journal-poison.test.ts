@@ -7,6 +7,7 @@ import { afterEach, test } from 'node:test';
 import type { DeadBodyFacts } from '../../src/journal/deadbody.ts';
 import { startCountingBackend } from '../flow/countingbackend.ts';
 import { jsonRequest, makeTrace, postJson } from '../flow/otlp.ts';
+import { scrape } from '../metrics.ts';
 import { killAll, ready, run } from '../program.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -16,6 +17,13 @@ afterEach(async () => {
 });
 
 const MAX_STARTS = 6;
+
+/** All that an earlier process left has been decoded again: a stop would leave the rest to the next one. */
+async function replayed(base: string): Promise<void> {
+  const leftBytes = async (): Promise<number> =>
+    (await scrape(`${base}/metrics`)).sum('collector_proxy_journal_replay_bytes');
+  while ((await leftBytes()) > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+}
 
 for (const { companions, deaths } of [
   { companions: 0, deaths: 2 },
@@ -88,9 +96,10 @@ for (const { companions, deaths } of [
     // It is over: the next start has nothing to do, and what comes is taken.
     await killAll();
     const last = run([], environment);
-    const lastUrl = `${await ready(last)}/v1/traces`;
-    assert.equal((await postJson(lastUrl, jsonRequest(makeTrace(2, 1).spans))).status, 200);
+    const lastBase = await ready(last);
+    assert.equal((await postJson(`${lastBase}/v1/traces`, jsonRequest(makeTrace(2, 1).spans))).status, 200);
     await backend.until(() => new Set(backend.runs.map(({ id }) => id)).size === 2 * companions + 2);
+    await replayed(lastBase);
     last.process.kill('SIGTERM');
     assert.equal(await last.exited, 0);
     assert.deepEqual(readdirSync(join(folder, 'journal')), ['lock']);
@@ -152,6 +161,7 @@ test('a body that ends only the decode thread, at a restart too: a dead letter, 
   assert.match(await refusal.text(), /set aside as dead letter [0-9a-f]{64}: two decode threads died of this body/);
   assert.equal((await postJson(`${base}/v1/traces`, named('e'))).status, 200);
   await backend.until(() => arrived().length === 5);
+  await replayed(base);
   second.process.kill('SIGTERM');
   assert.equal(await second.exited, 0);
   assert.deepEqual(readdirSync(join(folder, 'journal')), ['lock']);
