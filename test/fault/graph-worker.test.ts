@@ -119,16 +119,22 @@ test('a run that takes longer than the limit ends as timeout and says so', async
 });
 
 test("a thread's state can be read while the only worker is computing", async () => {
-  const patient = await startServer({ graphs: specs(FIXTURE_GRAPHS, 'steps', 'misbehave') });
+  const patient = await startServer({
+    graphs: specs(FIXTURE_GRAPHS, 'steps', 'misbehave'),
+    limits: { stallTimeoutMs: 300_000 },
+  });
   try {
     const own = new Client({ apiUrl: patient.url, callerOptions: { maxRetries: 0 } });
     const threadId = randomUUID();
     await own.runs.wait(threadId, 'steps', { input: { name: 's', stepMs: 0 }, ifNotExists: 'create' });
     const journal = join(patient.folder, 'journal.txt');
-    const spinning = await own.runs.create(null, 'misbehave', { input: { how: 'spin', forMs: 30_000, journal } });
+    // Longer than anybody waits for an answer.
+    const spinning = await own.runs.create(null, 'misbehave', { input: { how: 'spin', forMs: 600_000, journal } });
     await until(() => fileHasLine(journal));
     const state = await own.threads.getState<{ done: string[] }>(threadId);
     assert.deepEqual(state.values.done, ['s:one', 's:two', 's:three']);
+    assert.equal((await own.runs.get(spinning.thread_id, spinning.run_id)).status, 'running');
+    assert.deepEqual(linesOf(journal), ['spin'], 'it is computing still, in its first attempt');
     await own.runs.cancel(spinning.thread_id, spinning.run_id, true);
   } finally {
     await patient.close();
