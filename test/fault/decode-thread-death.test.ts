@@ -8,7 +8,7 @@ import type { Admission } from '../../src/core/outcome.ts';
 import { createFixture, send, type Fixture, type FixtureSettings } from '../unit/decodefixture.ts';
 import { scriptBody, type Script } from '../unit/fakedecoder.ts';
 
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 120_000;
 
 async function withPool(settings: FixtureSettings, run: (fixture: Fixture) => Promise<void>): Promise<void> {
   const fixture = createFixture(settings);
