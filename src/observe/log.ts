@@ -17,7 +17,7 @@ export interface OwnedLog extends Log {
 /** Buffered at most; beyond it lines are dropped. */
 const MAX_BUFFERED_BYTES = MiB;
 /** What a flush gives to the lines that are on their way. */
-const FLUSH_MS = SECOND_MS;
+const FLUSH_MS = 5 * SECOND_MS;
 const STRUCK_OUT = '********';
 /** Second line of defence: no caller passes these, and if one does they do not come out. */
 const SECRET_FIELDS = ['apiKey', 'x-api-key', 'authorization', 'Authorization', 'X-API-Key', 'secret', 'password'];
