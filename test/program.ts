@@ -56,7 +56,10 @@ export function run(words: readonly string[], environment: Record<string, string
     tell();
   });
   child.stderr.on('data', (chunk) => (errors += String(chunk)));
+  /** All that it said is here: its end alone may come before that. */
+  let isOver = false;
   const exited = once(child, 'close').then(([code]) => {
+    isOver = true;
     tell();
     return code as number | null;
   });
@@ -70,7 +73,7 @@ export function run(words: readonly string[], environment: Record<string, string
         const look = (): void => {
           const match = pattern.exec(output);
           if (match !== null) resolve(match);
-          else if (child.exitCode !== null) reject(new Error(`ended without ${pattern}\n${output}\n${errors}`));
+          else if (isOver) reject(new Error(`ended without ${pattern}\n${output}\n${errors}`));
           else return;
           listeners.delete(look);
         };

@@ -142,7 +142,7 @@ test('dev needs nothing: its banner names the address and its curl line is taken
 
 test('SIGTERM under load delivers everything that was accepted: exit code 0, numbers in the last line', async () => {
   const backend = await startBackend();
-  const program = run([], { SERVICE_ENDPOINT: backend.url, SERVICE_API_KEY: 'k' });
+  const program = run([], { SERVICE_ENDPOINT: backend.url, SERVICE_API_KEY: 'k', SHUTDOWN_DEADLINE_MS: '1m' });
   const base = await ready(program);
   let acceptedCount = 0;
   let ended = false;
