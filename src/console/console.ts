@@ -61,9 +61,11 @@ export function createConsole(links: ConsoleLinks): HttpApp {
     return bundling;
   };
   const refresh = async (): Promise<Bundle> => {
-    const bundle = await bundled();
+    const known = bundled();
+    const bundle = await known;
     if (!links.watchSources || !(await bundle.isStale())) return bundle;
-    bundling = null;
+    // Unless another request, which found it stale as well, has it made anew already.
+    if (bundling === known) bundling = null;
     return bundled();
   };
 
