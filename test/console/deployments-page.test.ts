@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Request, Route } from 'playwright-core';
 import { accessibilityProblems, NO_BROWSER, openStage, until, type Stage } from './browser.ts';
 
 const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>"\'&lt;';
@@ -53,6 +53,17 @@ describe('the deployments page', { skip: NO_BROWSER, timeout: 900_000 }, () => {
   const messages = (page: Page) => page.getByRole('log').locator('.message');
   const phase = (page: Page, words: string) =>
     page.getByLabel('Run', { exact: true }).getByRole('status').getByText(words, { exact: true }).waitFor();
+
+  /** Requests for `asked` wait until the returned function is called. */
+  const hold = async (page: Page, asked: string | RegExp): Promise<() => void> => {
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(asked, async (route) => {
+      await held;
+      await route.continue();
+    });
+    return () => answer();
+  };
 
   test('a run of the echo graph is streamed to its end, on a thread that it makes', async () => {
     const page = await open('playground');
@@ -142,12 +153,7 @@ describe('the deployments page', { skip: NO_BROWSER, timeout: 900_000 }, () => {
     await wait(threadId, { assistant_id: 'echo', input: { messages: [{ role: 'user', content: 'before' }] } });
     const [echo] = await call<{ assistant_id: string }[]>('POST', '/assistants/search', { graph_id: 'echo' });
     const page = await open('assistants');
-    let answer = (): void => undefined;
-    const held = new Promise<void>((resolve) => (answer = resolve));
-    await page.route(`**/threads/${threadId}/state`, async (route) => {
-      await held;
-      await route.continue();
-    });
+    const answer = await hold(page, `**/threads/${threadId}/state`);
     await page.goto(`${stage.base}/console/deployments/playground?assistant=${echo?.assistant_id}&thread=${threadId}`);
     await page.getByLabel('Message', { exact: true }).fill('now');
     await page.keyboard.press('Enter');
@@ -160,6 +166,98 @@ describe('the deployments page', { skip: NO_BROWSER, timeout: 900_000 }, () => {
     );
     await phase(page, 'ended');
     await messages(page).last().getByText('You said: now').waitFor();
+  });
+
+  test('the form of one graph is not shown for another', async () => {
+    const page = await open('playground');
+    await choose(page, 'echo');
+    await page.getByLabel('Message', { exact: true }).waitFor();
+    const answer = await hold(page, '**/schemas');
+    await choose(page, 'approval');
+    await page.getByText('Reading what the graph takes…').waitFor();
+    assert.equal(await page.locator('#composer').count(), 0);
+    answer();
+    await page.getByLabel('Input as JSON').waitFor();
+  });
+
+  test('a run that is cancelled before it has said which it is is stopped all the same', async () => {
+    const threadId = await newThread();
+    const [steps] = await call<{ assistant_id: string }[]>('POST', '/assistants/search', { graph_id: 'steps' });
+    const page = await open(`playground?assistant=${steps?.assistant_id}&thread=${threadId}`);
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    const left = new AbortController();
+    // The run is there, but the page does not know yet.
+    const begun = new Promise<void>((resolve, reject) => {
+      const begin = async (route: Route): Promise<void> => {
+        const { headers } = await fetch(route.request().url(), {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: route.request().postData() ?? '',
+          signal: left.signal,
+        });
+        resolve();
+        await held;
+        await route.fulfill({
+          headers: { 'content-type': 'text/event-stream', 'content-location': headers.get('content-location') ?? '' },
+          body: '',
+        });
+      };
+      void page.route('**/runs/stream', (route) => begin(route).catch(reject));
+    });
+    await page.getByLabel('Input as JSON').fill('{"stepMs": 600000}');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await begun;
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    answer();
+    await phase(page, 'cancelled');
+    await until(async () => {
+      const [run] = await call<{ status: string }[]>('GET', `/threads/${threadId}/runs`);
+      return run?.status === 'interrupted';
+    }, 'the run to have stopped');
+    left.abort();
+  });
+
+  test('what is answered when its page has been left changes nothing on the next', async () => {
+    const threadId = await newThread();
+    await wait(threadId, { assistant_id: 'approval', input: { topic: 'left' } });
+    const page = await open('playground');
+    const cases: [path: string, asked: RegExp, begin: () => Promise<void>][] = [
+      [
+        'playground',
+        /\/threads$/,
+        async () => {
+          await choose(page, 'echo');
+          await page.getByLabel('Message', { exact: true }).fill('Hello');
+          await page.keyboard.press('Enter');
+        },
+      ],
+      [
+        `threads/${threadId}?tab=history`,
+        /\/threads\/[^/]+\/state$/,
+        async () => {
+          await page.getByRole('button', { name: 'Change and fork' }).click();
+          await page.getByRole('button', { name: 'Fork', exact: true }).click();
+        },
+      ],
+    ];
+    for (const [path, asked, begin] of cases) {
+      const isAsked = (request: Request): boolean => request.method() === 'POST' && asked.test(request.url());
+      await page.goto(`${stage.base}/console/deployments/${path}`);
+      const answer = await hold(page, asked);
+      const sent = page.waitForRequest(isAsked);
+      const read = page.waitForResponse((response) => isAsked(response.request()));
+      await begin();
+      await sent;
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Traces' }).click();
+      answer();
+      await (await read).finished();
+      await page.evaluate(
+        () => new Promise<void>((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve()))),
+      );
+      assert.equal(page.url(), `${stage.base}/console/traces`, path);
+      await page.unrouteAll();
+    }
   });
 
   test('a run can be stopped before every node, and gone on with', async () => {

@@ -154,6 +154,46 @@ describe('a page that has just been drawn', { skip: NO_BROWSER }, () => {
     await page.waitForURL(/\/console\/trace\//);
   });
 
+  test('copies the run whose name it shows, though that has not been read yet', async () => {
+    const { page } = await stage.open('/', { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.locator('.traces-body a').first().click();
+    await page.locator('#run-panel > *').first().waitFor();
+    await page.evaluate(() => navigator.clipboard.writeText(''));
+    let answer = (): void => undefined;
+    const held = new Promise<void>((resolve) => (answer = resolve));
+    await page.route('**/api/runs/*', async (route) => {
+      await held;
+      await route.continue();
+    });
+    await page.getByRole('treegrid').getByText('lookup_order').click();
+    await page.locator('.detail-title').getByText('lookup_order').waitFor();
+    await page.locator('.detail-bar').getByRole('button', { name: 'JSON', exact: true }).click();
+    answer();
+    let text = '';
+    await until(async () => (text = await page.evaluate(() => navigator.clipboard.readText())) !== '', 'the copy');
+    assert.equal((JSON.parse(text) as { id: string }).id, new URL(page.url()).searchParams.get('run'));
+  });
+
+  test('forgets what was typed the moment before the filter was cleared', async () => {
+    const { page } = await stage.open('/?min_duration_ms=1');
+    await page.locator('.traces-body [role=row]').first().waitFor();
+    const search = page.getByLabel('Search', { exact: true });
+    await search.focus();
+    // Without the moment in between after which the text would come into force by itself.
+    await page.evaluate(async () => {
+      const field = document.activeElement as HTMLInputElement;
+      field.value = 'nosuchword';
+      field.dispatchEvent(new InputEvent('input', { bubbles: true }));
+      const clear = [...document.querySelectorAll('button')].find(({ textContent }) => textContent === 'Clear');
+      clear?.focus();
+      // As between a button that is pressed and one that is let go: drawn in the microtasks that follow.
+      for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+      clear?.click();
+    });
+    await until(async () => (await search.inputValue()) === '', 'the field to be empty');
+    assert.equal(page.url(), `${stage.base}/`);
+  });
+
   test('shows what happened between its reading and the connection of its live stream', async () => {
     const { body } = makeScenario(retrieval, { seed: 12, endMs: Date.now(), durationMs: 1500 });
     const request = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: object[] }[] }[] };

@@ -17,12 +17,17 @@ export interface Client {
     body?: unknown,
     options?: RequestOptions,
   ): Promise<T>;
-  /** Sends and hands on each server-sent event of the answer; resolves at its end. For runs of a playground. */
-  stream(path: string, body: unknown, onEvent: (event: ServerEvent) => void, signal: AbortSignal): Promise<void>;
+  /** Sends and hands on the head of the answer, then each of its server-sent events; resolves at its end. For runs of a playground. */
+  stream(path: string, body: unknown, reader: StreamReader, signal: AbortSignal): Promise<void>;
   /** Follows an endpoint of server-sent events, and connects again whenever it ends, until `signal`. */
   follow(path: string, follower: Follower, signal: AbortSignal): void;
   /** The whole URL of a path, for people to copy. */
   url(path: string): string;
+}
+
+export interface StreamReader {
+  onHead(headers: Headers): void;
+  onEvent(event: ServerEvent): void;
 }
 
 export interface RequestOptions {
@@ -115,8 +120,10 @@ export function createClient(links: { readonly key: KeyStore; readonly base: () 
       const text = await (await request(method, path, { ...options, body })).text();
       return (text === '' ? null : JSON.parse(text)) as T;
     },
-    stream: async (path, body, onEvent, signal) => {
-      await readEvents(await request('POST', path, { body, signal, accept: 'text/event-stream' }), onEvent);
+    stream: async (path, body, reader, signal) => {
+      const response = await request('POST', path, { body, signal, accept: 'text/event-stream' });
+      reader.onHead(response.headers);
+      await readEvents(response, (event) => reader.onEvent(event));
     },
     follow: (path, follower, signal) => void follow(path, follower, signal),
     url: (path) => new URL(`${links.base()}${path}`, location.href).href,

@@ -32,7 +32,8 @@ export function deferred(fetchCode: () => Promise<{ default: Page }>): DeferredP
     const [, setReady] = useState(loaded !== null);
     const [error, setError] = useState<string | null>(null);
     useEffect(() => {
-      if (loaded !== null) return;
+      // Since it was drawn, as by one that went before its code was there.
+      if (loaded !== null) return setReady(true);
       load().then(
         (module) => {
           loaded = module.default;

@@ -34,7 +34,7 @@ const PAGES: Readonly<Record<string, PageEntry>> = {
 export function Shell() {
   const { api, key, facts, router } = useServices();
   const [helpShown, setHelpShown] = useState(false);
-  const told = useLoaded((signal) => api.get<ConsoleFacts>('/api/console', { signal }), [key.value.value]);
+  const told = useLoaded((signal) => api.get<ConsoleFacts>('/api/console', { signal }), [], [key.value.value]);
   if (told.value !== null && facts.peek() !== told.value) facts.value = told.value;
 
   const { segments, params } = router.place.value;

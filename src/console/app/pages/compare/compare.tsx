@@ -70,6 +70,7 @@ function Comparison({ left, right }: { readonly left: string; readonly right: st
   const both = useLoaded(
     (signal) =>
       Promise.all([left, right].map((id) => api.get<TraceDetail>(`/api/traces/${encodeURIComponent(id)}`, { signal }))),
+    [],
     [left, right],
   );
   if (both.value === null) {

@@ -1,5 +1,6 @@
 /** The deployment API as this page uses it; its answers are as `/openapi.json` has them. */
 import type { Client } from '../../api/client.ts';
+import type { ServerEvent } from '../../api/events.ts';
 import { parseExactJson } from '../../parts/exactjson.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -159,17 +160,24 @@ export function createDeployments(client: Client) {
     webhooks: (runId: string, signal: AbortSignal) => get<WebhookDelivery[]>(`/runs/${part(runId)}/webhooks`, signal),
     cancelRun: (threadId: string, runId: string) =>
       client.send<null>('POST', `/threads/${part(threadId)}/runs/${part(runId)}/cancel`),
-    /** Null thread: none, and the run leaves nothing behind. */
+    /** Null thread: none, and the run leaves nothing behind. `onRun` hears of the run's id as soon as there is a run. */
     stream: (
       threadId: string | null,
       request: JsonObject,
-      onEvent: Parameters<Client['stream']>[2],
+      { onRun, onEvent }: { readonly onRun: (runId: string) => void; readonly onEvent: (event: ServerEvent) => void },
       signal: AbortSignal,
     ) =>
       client.stream(
         threadId === null ? '/runs/stream' : `/threads/${part(threadId)}/runs/stream`,
         request,
-        onEvent,
+        {
+          // The run's own events come when its turn has come.
+          onHead: (headers) => {
+            const runId = /\/runs\/([^/]+)$/.exec(headers.get('content-location') ?? '')?.[1];
+            if (runId !== undefined) onRun(runId);
+          },
+          onEvent,
+        },
         signal,
       ),
     crons: (signal: AbortSignal) =>

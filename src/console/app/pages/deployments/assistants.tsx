@@ -59,7 +59,7 @@ function AssistantDetail({
   const { router } = useServices();
   const { assistant_id: id, name, description, graph_id: graphId, version } = assistant;
   const [xray, setXray] = useState(false);
-  const drawing = useLoaded((signal) => deployments.graph(id, xray, signal), [id, xray]);
+  const drawing = useLoaded((signal) => deployments.graph(id, xray, signal), [id], [xray]);
   const schemas = useLoaded((signal) => deployments.schemas(id, signal), [id]);
   useKeys('Assistant', [
     { keys: 'x', label: 'Look into subgraphs', run: () => setXray(!xray) },

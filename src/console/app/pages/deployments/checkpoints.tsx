@@ -1,6 +1,6 @@
 /** Time travel: the checkpoints of a thread, one of them opened, and ways on from it. */
 import { useState } from 'preact/hooks';
-import { messageOf, useLoaded } from '../../api/load.ts';
+import { messageOf, useLoaded, useShown } from '../../api/load.ts';
 import { Trouble } from '../../parts/states.tsx';
 import { useServices } from '../../services.ts';
 import { useKeys } from '../../shell/keyboard.ts';
@@ -25,8 +25,9 @@ const MAX_COUNT = 1000;
 
 export function Checkpoints({ deployments, threadId, assistant, chosenId, onFork }: CheckpointsProps) {
   const { router } = useServices();
+  const isShown = useShown();
   const [limit, setLimit] = useState(FIRST_COUNT);
-  const history = useLoaded((signal) => deployments.history(threadId, limit, signal), [threadId, limit]);
+  const history = useLoaded((signal) => deployments.history(threadId, limit, signal), [threadId], [limit]);
   const states = history.value ?? [];
   const chosen = states.find(({ checkpoint_id: id }) => id === chosenId) ?? states[0];
   const choose = (state: ThreadState | undefined): void => {
@@ -86,7 +87,7 @@ export function Checkpoints({ deployments, threadId, assistant, chosenId, onFork
             onFork={(checkpointId) => {
               history.reload();
               onFork();
-              router.setParams({ checkpoint: checkpointId });
+              if (isShown()) router.setParams({ checkpoint: checkpointId });
             }}
           />
         )}

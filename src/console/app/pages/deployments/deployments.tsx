@@ -28,7 +28,8 @@ export default function DeploymentsPage({ rest, params }: PageProps) {
   const isServed = facts.value?.deployment !== null;
   const assistants = useLoaded(
     (signal) => (isServed ? deployments.assistants(signal) : Promise.resolve([])),
-    [part, isServed],
+    [isServed],
+    [part],
   );
   useKeys(
     'Deployments',

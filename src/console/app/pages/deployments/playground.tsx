@@ -62,7 +62,7 @@ function Table({ deployments, assistants, assistant, choice, setChoice }: TableP
   const session = useSession(deployments, choice, { modes, subgraphs, stepwise, webhook }, (threadId) =>
     setChoice({ thread: threadId, checkpoint: null }),
   );
-  const threads = useLoaded((signal) => deployments.threads({ offset: 0 }, signal), [choice.thread]);
+  const threads = useLoaded((signal) => deployments.threads({ offset: 0 }, signal), [], [choice.thread]);
   const schemas = useLoaded((signal) => deployments.schemas(assistant.assistant_id, signal), [assistant.assistant_id]);
   const { transcript } = session;
   const isRunning = transcript.phase === 'running';

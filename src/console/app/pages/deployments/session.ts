@@ -85,9 +85,12 @@ export function useSession(
 
   useEffect(() => () => current.current?.aborter.abort(), []);
 
-  const follow = async (run: Following, request: JsonObject, show: Show): Promise<void> => {
+  const follow = async (run: Following, request: JsonObject): Promise<void> => {
     if (thread === 'new') {
-      run.threadId = (await deployments.createThread()).thread_id;
+      const made = (await deployments.createThread()).thread_id;
+      // Cancelled, or left for another thread or another page, whose address is not ours to change.
+      run.aborter.signal.throwIfAborted();
+      run.threadId = made;
       ownThread.current = run.threadId;
       onThread(run.threadId);
     } else if (thread !== 'none') {
@@ -108,33 +111,60 @@ export function useSession(
         ...(checkpointId === null ? {} : { checkpoint: { checkpoint_id: checkpointId } }),
         ...request,
       },
-      (event) =>
-        show((before) => {
-          const next = take(before, event);
-          run.runId = next.runId;
-          return next;
-        }),
+      {
+        onRun: (runId) => {
+          run.runId = runId;
+          if (run.isUnwanted) stop(run);
+        },
+        onEvent: (event) => run.show((before) => take(before, event)),
+      },
       run.aborter.signal,
+    );
+  };
+
+  /** The run ends its stream itself, when it has stopped. Until its id is known there is nothing to stop it by. */
+  const stop = (run: Following): void => {
+    if (run.threadId === null || run.runId === null) return;
+    run.cancelling ??= deployments.cancelRun(run.threadId, run.runId).then(
+      () => {
+        run.show((before) => finish(before, 'cancelled'));
+        return true;
+      },
+      (error: unknown) => {
+        // It goes on, or has come to its end before: which, its stream tells.
+        run.cancelling = null;
+        run.isUnwanted = false;
+        run.show((before) =>
+          before.phase === 'running' ? { ...before, error: `It could not be cancelled: ${messageOf(error)}` } : before,
+        );
+        return false;
+      },
     );
   };
 
   return {
     transcript,
     run: (request, messages) => {
-      const run: Following = { aborter: new AbortController(), threadId: null, runId: null, cancelling: null };
-      const show: Show = (change) => {
-        if (current.current === run) setTranscript(change);
+      const run: Following = {
+        aborter: new AbortController(),
+        show: (change) => {
+          if (current.current === run) setTranscript(change);
+        },
+        threadId: null,
+        runId: null,
+        isUnwanted: false,
+        cancelling: null,
       };
       current.current = run;
-      show((before) => begin(before, messages));
-      follow(run, request, show).then(
+      run.show((before) => begin(before, messages));
+      follow(run, request).then(
         async () => {
           // The stream of a run that is cancelled may end before the answer to the request that did it.
           const isCancelled = await run.cancelling;
-          show((before) => finish(before, isCancelled === true ? 'cancelled' : 'ended'));
+          run.show((before) => finish(before, isCancelled === true ? 'cancelled' : 'ended'));
         },
         (error: unknown) =>
-          show((before) =>
+          run.show((before) =>
             run.aborter.signal.aborted ? finish(before, 'cancelled') : failed(before, messageOf(error)),
           ),
       );
@@ -142,31 +172,22 @@ export function useSession(
     cancel: () => {
       const run = current.current;
       if (run === null) return;
-      if (run.threadId === null || run.runId === null) return run.aborter.abort();
-      // The run ends its stream itself, when it has stopped.
-      run.cancelling = deployments.cancelRun(run.threadId, run.runId).then(
-        () => {
-          setTranscript((before) => finish(before, 'cancelled'));
-          return true;
-        },
-        (error: unknown) => {
-          setTranscript((before) =>
-            before.phase === 'running' ? failed(before, `It could not be cancelled: ${messageOf(error)}`) : before,
-          );
-          return false;
-        },
-      );
+      // Not begun yet, or stateless: it ends with its connection. On a thread it would go on without one.
+      if (run.threadId === null) return run.aborter.abort();
+      run.isUnwanted = true;
+      stop(run);
     },
   };
 }
 
-type Show = (change: (before: Transcript) => Transcript) => void;
-
 interface Following {
   readonly aborter: AbortController;
+  /** Changes what is shown, as long as it is this run. */
+  readonly show: (change: (before: Transcript) => Transcript) => void;
   /** Null until there is one, and on a stateless run. */
   threadId: string | null;
   runId: string | null;
+  isUnwanted: boolean;
   /** Whether it has been cancelled; null until somebody wants that. */
   cancelling: Promise<boolean> | null;
 }

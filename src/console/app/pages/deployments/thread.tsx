@@ -1,6 +1,6 @@
 /** One thread: its state, its history to travel in, its runs. */
 import { useState } from 'preact/hooks';
-import { messageOf, useLoaded } from '../../api/load.ts';
+import { messageOf, useLoaded, useShown } from '../../api/load.ts';
 import { useCopy } from '../../parts/copy.tsx';
 import { Json } from '../../parts/json.tsx';
 import { Trouble } from '../../parts/states.tsx';
@@ -29,6 +29,7 @@ const TAB_WORDS = { state: 'State', history: 'History', runs: 'Runs' } as const;
 export function ThreadDetail({ deployments, assistants, threadId, params, onChange }: ThreadDetailProps) {
   const { router, toasts } = useServices();
   const copy = useCopy();
+  const isShown = useShown();
   const [deleting, setDeleting] = useState(false);
   const tab = TABS.find((each) => each === params.get('tab')) ?? 'state';
   const setTab = (next: string): void => router.setParams({ tab: next, checkpoint: null });
@@ -138,7 +139,7 @@ export function ThreadDetail({ deployments, assistants, threadId, params, onChan
             setDeleting(false);
             act('It could not be deleted', deployments.deleteThread(threadId), () => {
               toasts.note('Thread deleted');
-              router.go('/console/deployments/threads', { replace: true });
+              if (isShown()) router.go('/console/deployments/threads', { replace: true });
               onChange();
             });
           }}

@@ -25,7 +25,7 @@ export function Threads({ deployments, assistants, chosenId, params }: ThreadsPr
   const [error, setError] = useState<string | null>(null);
   const [round, setRound] = useState(0);
   const [pageCount, setPageCount] = useState(1);
-  const reload = (): void => setRound(round + 1);
+  const reload = (): void => setRound((before) => before + 1);
 
   useEffect(() => {
     const aborter = new AbortController();
@@ -34,6 +34,7 @@ export function Threads({ deployments, assistants, chosenId, params }: ThreadsPr
       deployments.threads({ offset, ...(status === null ? {} : { status }) }, aborter.signal);
     Promise.all(offsets.map(search)).then(
       (pages) => {
+        if (aborter.signal.aborted) return;
         setFound(pages.flat());
         setWhole((pages.at(-1)?.length ?? 0) < PAGE_COUNT);
         setError(null);

@@ -23,6 +23,7 @@ export function useFeed(): Feed {
     const aborter = new AbortController();
     const { signal } = aborter;
     let snapshot: PipelineSnapshot | null = null;
+    let connectCount = 0;
     const show = (now: PipelineSample): void => {
       if (snapshot === null) return;
       track.add(now);
@@ -31,10 +32,13 @@ export function useFeed(): Feed {
     // Anew at each connect: it may be another process, whose counters began at 0.
     const load = async (): Promise<void> => {
       snapshot = null;
+      const connect = ++connectCount;
       const [found, history] = await Promise.all([
         api.get<PipelineSnapshot>('/api/pipeline', { signal }),
         api.get<PipelineHistory>('/api/pipeline/history', { signal }),
       ]);
+      // Of a connection that is over: the next has asked for itself.
+      if (connect !== connectCount) return;
       track.load(history);
       snapshot = found;
       show(found);

@@ -90,7 +90,7 @@ export function FigureTable({ view, group, onGroup, search }: FigureTableProps) 
 export function ShardTable({ view }: { readonly view: View }) {
   const { api } = useServices();
   const round = Math.floor(view.now.atMs / 5000);
-  const { value } = useLoaded((signal) => api.get<PipelineSnapshot>('/api/pipeline', { signal }), [round]);
+  const { value } = useLoaded((signal) => api.get<PipelineSnapshot>('/api/pipeline', { signal }), [], [round]);
   const { shards } = value ?? view.snapshot;
   if (shards.length < 2) return null;
   const names = Object.keys(shards[0] ?? {}).filter((name) => shards.some((shard) => shard[name] !== 0));

@@ -31,7 +31,7 @@ export function Detail({ run, tenant, round }: DetailProps) {
   const { api, key } = useServices();
   const [tab, setTab] = useState<Tab>('Run');
   const path = `/api/runs/${run.id}`;
-  const text = useLoaded((signal) => api.text(path, { query: { tenant }, signal }), [run.id, tenant, round]);
+  const text = useLoaded((signal) => api.text(path, { query: { tenant }, signal }), [run.id, tenant], [round]);
   const detail = useParsed(text.value, run.id);
   useKeys('Trace', [
     ...TABS.map((name, index) => ({ keys: String(index + 1), label: `${name} of the run`, run: () => setTab(name) })),
@@ -80,7 +80,7 @@ export function Detail({ run, tenant, round }: DetailProps) {
             ))}
           </div>
           <span class="grow" />
-          <CopyButton what="JSON" text={() => text.value ?? ''}>
+          <CopyButton what="JSON" text={() => text.value ?? api.text(path, { query: { tenant } })}>
             JSON
           </CopyButton>
           <CopyButton what="Command" text={() => curlOf(api.url(path), key.value.peek() !== '')}>

@@ -152,7 +152,7 @@ interface TypedFieldProps {
   readonly onChange: (value: string) => void;
 }
 
-/** A field that takes effect a moment after the last key. */
+/** A field that takes effect a moment after the last key, or when it is left: what is clicked on comes after it. */
 function TypedField({
   label,
   placeholder,
@@ -166,12 +166,26 @@ function TypedField({
   const own = useRef<HTMLInputElement>(null);
   const field = inputRef ?? own;
   const timer = useRef(0);
+  const pending = useRef<string | null>(null);
+  const settle = (): void => {
+    clearTimeout(timer.current);
+    const wanted = pending.current;
+    pending.current = null;
+    if (wanted !== null) onChange(wanted);
+  };
   // Changed from elsewhere, as by a link: what is being typed is not overwritten.
   useEffect(() => {
     if (document.activeElement !== field.current) setTyped(value);
   }, [value, field]);
   // Before another page is there, whose address it would change.
-  useLayoutEffect(() => () => clearTimeout(timer.current), []);
+  useLayoutEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      // Browsers differ in whether what is taken out of the document loses the focus.
+      pending.current = null;
+    },
+    [],
+  );
   const readable = read(typed.trim());
   return (
     <input
@@ -186,9 +200,10 @@ function TypedField({
         const text = event.currentTarget.value;
         setTyped(text);
         clearTimeout(timer.current);
-        const wanted = read(text.trim());
-        if (wanted !== null) timer.current = window.setTimeout(() => onChange(wanted), TYPING_MS);
+        pending.current = read(text.trim());
+        if (pending.current !== null) timer.current = window.setTimeout(settle, TYPING_MS);
       }}
+      onBlur={settle}
     />
   );
 }

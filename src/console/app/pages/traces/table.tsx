@@ -13,6 +13,8 @@ export interface TableProps {
   readonly complete: boolean;
   /** What is shown is about to be replaced. */
   readonly stale: boolean;
+  /** A page is on its way; none is asked for meanwhile. */
+  readonly loading: boolean;
   readonly marked: readonly TraceSummary[];
   readonly onMark: (trace: TraceSummary) => void;
   readonly onEndNear: () => void;
@@ -22,7 +24,7 @@ const ROW_PX = 30;
 const NEAR_COUNT = 60;
 const PAGE_ROWS = 15;
 
-export function Table({ items, complete, stale, marked, onMark, onEndNear }: TableProps) {
+export function Table({ items, complete, stale, loading, marked, onMark, onEndNear }: TableProps) {
   const { router } = useServices();
   const rows = useRows(items.length, ROW_PX);
   const [cursorKey, setCursorKey] = useState('');
@@ -30,8 +32,8 @@ export function Table({ items, complete, stale, marked, onMark, onEndNear }: Tab
 
   const lastIndex = rows.items.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (!complete && lastIndex > items.length - NEAR_COUNT) onEndNear();
-  }, [complete, lastIndex, items.length, onEndNear]);
+    if (!loading && !complete && lastIndex > items.length - NEAR_COUNT) onEndNear();
+  }, [loading, complete, lastIndex, items.length, onEndNear]);
 
   // Rows that come in above push nothing that is being read.
   const anchor = useRef<{ key: string; index: number } | null>(null);

@@ -52,9 +52,10 @@ function TracesPage({ params }: { readonly params: URLSearchParams }) {
   const changes = usePaced(list?.changes.value ?? 0, FIGURES_MS);
   const stats = useLoaded(
     (signal) => api.get<Stats>('/api/stats', { query: { ...query, buckets: BUCKET_COUNT }, signal }),
+    [],
     [query, changes],
   );
-  const projects = useLoaded((signal) => api.get<{ items: Project[] }>('/api/projects', { signal }), [changes]);
+  const projects = useLoaded((signal) => api.get<{ items: Project[] }>('/api/projects', { signal }), [], [changes]);
 
   const [marked, setMarked] = useState<readonly TraceSummary[]>([]);
   const mark = useCallback((trace: TraceSummary) => {
@@ -111,6 +112,7 @@ function TracesPage({ params }: { readonly params: URLSearchParams }) {
           items={shown.current}
           complete={list?.complete.value ?? false}
           stale={isFirstRead}
+          loading={list?.loading.value ?? true}
           marked={marked}
           onMark={mark}
           onEndNear={onEndNear}
