@@ -9,16 +9,23 @@ describe('the look of the pages', { skip: NO_BROWSER }, () => {
   const ids: string[] = [];
   before(async () => {
     stage = await openStage();
-    await sendWorkload(stage.base, { seed: 2, traceCount: 60, spanMs: 600_000, endMs: Date.now() - 1000 });
+    let spanCount = await sendWorkload(stage.base, {
+      seed: 2,
+      traceCount: 60,
+      spanMs: 600_000,
+      endMs: Date.now() - 1000,
+    });
     for (const [index, scenario] of [supportAgent, retrieval, failingReport, vision].entries()) {
-      const { body, traceId } = makeScenario(scenario, { seed: 900 + index, endMs: Date.now(), durationMs: 2000 });
+      const trace = makeScenario(scenario, { seed: 900 + index, endMs: Date.now(), durationMs: 2000 });
+      const { body, traceId } = trace;
+      spanCount += trace.spanCount;
       ids.push(traceId.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'));
       await send(stage.base, body, 'look');
     }
     await until(async () => {
       const answer = await fetch(`${stage.base}/api/stats`);
-      return ((await answer.json()) as { trace_count: number }).trace_count === 64;
-    }, 'all traces');
+      return ((await answer.json()) as { run_count: number }).run_count === spanCount;
+    }, 'all runs');
   });
   afterEach(() => stage.leave());
   after(() => stage.close());
