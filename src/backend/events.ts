@@ -38,7 +38,8 @@ const HEAD = {
 export function createEventHub(match: Match): EventHub {
   const subscribers = new Set<Subscriber>();
   const pending = new Set<number>();
-  let sentAtMs = 0;
+  /** By the clock that is never set back: until it were as late again nothing would be told. */
+  let sentAtMs = -Infinity;
   let timer: NodeJS.Timeout | null = null;
   let heartbeat: NodeJS.Timeout | null = null;
 
@@ -46,9 +47,15 @@ export function createEventHub(match: Match): EventHub {
     subscriber.response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   };
 
+  const caughtUp = (subscriber: Subscriber): void => {
+    if (!subscriber.lagging) return;
+    subscriber.lagging = false;
+    send(subscriber, 'reset', {});
+  };
+
   const flush = (): void => {
     timer = null;
-    sentAtMs = Date.now();
+    sentAtMs = performance.now();
     // The newest are the ones a live list shows.
     const traceNos = [...pending].sort((a, b) => b - a);
     pending.clear();
@@ -56,10 +63,8 @@ export function createEventHub(match: Match): EventHub {
     for (const subscriber of subscribers) {
       const behind = subscriber.response.writableLength > MAX_BEHIND_BYTES;
       if (behind) subscriber.lagging = true;
-      else if (subscriber.lagging) {
-        subscriber.lagging = false;
-        send(subscriber, 'reset', {});
-      } else {
+      else if (subscriber.lagging) caughtUp(subscriber);
+      else {
         send(subscriber, 'traces', {
           ...match(subscriber.filter, shown),
           omitted_count: traceNos.length - shown.length,
@@ -82,13 +87,15 @@ export function createEventHub(match: Match): EventHub {
     changed: (traceNos) => {
       if (subscribers.size === 0) return;
       for (const traceNo of traceNos) pending.add(traceNo);
-      timer ??= setTimeout(flush, Math.max(0, sentAtMs + INTERVAL_MS - Date.now()));
+      timer ??= setTimeout(flush, Math.max(0, sentAtMs + INTERVAL_MS - performance.now()));
     },
     subscribe: (response, filter) => {
       if (subscribers.size >= MAX_SUBSCRIBER_COUNT) return false;
       const subscriber: Subscriber = { response, filter, lagging: false };
       subscribers.add(subscriber);
       response.once('close', () => leave(subscriber));
+      // Not with the next change only: there may be none for long, and what it shows is old.
+      response.on('drain', () => caughtUp(subscriber));
       response.writeHead(200, HEAD);
       response.write('retry: 1000\n\n');
       send(subscriber, 'ready', {});
