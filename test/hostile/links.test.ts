@@ -252,7 +252,8 @@ describe('9: connections to the backend', () => {
         socket.on('error', () => undefined);
       },
     );
-    tls.on('tlsClientError', () => undefined);
+    let brokenOffCount = 0;
+    tls.on('tlsClientError', () => brokenOffCount++);
     tls.listen(0, '127.0.0.1');
     await once(tls, 'listening');
     cleanups.push(async () => {
@@ -264,6 +265,7 @@ describe('9: connections to the backend', () => {
     await reached(service, 'uploads_none', 1);
     assert.equal(service.counters.total('runs_delivered'), 0);
     assert.equal(keptCount(service), 1);
+    while (brokenOffCount === 0) await new Promise((resolve) => setTimeout(resolve, 10));
     assert.equal(handed, 0, 'no handshake came to its end');
   });
 
