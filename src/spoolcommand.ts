@@ -126,12 +126,20 @@ async function act(request: Request, folder: string, out: Terminal): Promise<num
 
   // While it is ours no process starts on it.
   const home = existsSync(folder) ? lockHome(folder) : null;
+  let purged: readonly Entry[];
   try {
-    await purge(chosen, home !== null);
+    purged = await purge(chosen, home !== null);
   } finally {
     home?.release();
   }
-  report(out, request, 'purged', chosen);
+  const goneCount = chosen.length - purged.length;
+  if (goneCount > 0) out.complain(`${goneCount} were gone already: delivered or dropped since they were looked up`);
+  report(
+    out,
+    request,
+    'purged',
+    chosen.filter((entry) => purged.includes(entry)),
+  );
   return 0;
 }
 

@@ -147,8 +147,10 @@ export class Segments {
     this.bytes += segment.bytes;
   }
 
-  /** One that has not been in use for as long as possible: late news of an old one must not be taken for its. */
-  /** Memory bounds how many bodies are under way, and so the ids in use, far below their count. */
+  /**
+   * One that has not been in use for as long as possible: late news of an old one must not be taken for its. Memory bounds
+   * how many bodies are under way, and so the ids in use, far below their count.
+   */
   #freeId(): number {
     if (this.#byId.size === this.#idCount) throw new Fault('no id is left for bodies of the journal');
     do this.#lastId = (this.#lastId + 1) % this.#idCount;

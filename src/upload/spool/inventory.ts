@@ -124,37 +124,52 @@ export async function resend(folder: string, entries: readonly Entry[], nowMs: n
   return left;
 }
 
-/** `mayDelete`: no process has the folder, so that what is empty thereby goes as well. */
-export async function purge(entries: readonly Entry[], mayDelete: boolean): Promise<void> {
-  for (const { kind, path } of entries) {
-    if (kind !== 'body') continue;
-    await unlink(path.slice(0, -SUFFIX_OF_BODY.length) + '.body');
-    await unlink(path);
+/**
+ * Returns those that were still there: others have been delivered or dropped since they were listed. `mayDelete`: no process
+ * has the folder, so that what is empty thereby goes as well.
+ */
+export async function purge(entries: readonly Entry[], mayDelete: boolean): Promise<Entry[]> {
+  const purged: Entry[] = [];
+  for (const entry of entries) {
+    if (entry.kind !== 'body') continue;
+    await unlessGone(entry.path.slice(0, -SUFFIX_OF_BODY.length) + '.body', unlink);
+    if ((await unlessGone(entry.path, unlink)) !== null) purged.push(entry);
   }
-  await giveUp(
-    entries.filter(({ kind }) => kind !== 'body'),
-    RecordState.Purged,
-    mayDelete,
-  );
+  const records = entries.filter(({ kind }) => kind !== 'body');
+  return [...purged, ...(await giveUp(records, RecordState.Purged, mayDelete))];
 }
 
-/** Sets state bytes, and deletes segments in which nothing is left: those of dead letters once they are complete. */
-async function giveUp(entries: readonly Entry[], state: number, mayDelete: boolean): Promise<void> {
+/**
+ * Sets state bytes, and deletes segments in which nothing is left: those of dead letters once they are complete. Returns
+ * those that were not settled before.
+ */
+async function giveUp(entries: readonly Entry[], state: number, mayDelete: boolean): Promise<Entry[]> {
   const byPath = new Map<string, Entry[]>();
   for (const entry of entries) byPath.set(entry.path, [...(byPath.get(entry.path) ?? []), entry]);
+  const givenUp: Entry[] = [];
   for (const [path, list] of byPath) {
     const file = await unlessGone(path, (name) => open(name, 'r+'));
     if (file === null) continue;
     try {
       // The byte behind the state is the operator's own: a process may be writing the state at this very moment.
       const bytes = state === RecordState.Purged ? Uint8Array.of(state, state) : Uint8Array.of(state);
-      for (const { offset } of list) await file.write(bytes, 0, bytes.length, offset + STATE_OFFSET);
+      for (const entry of list) {
+        const at = entry.offset + STATE_OFFSET;
+        const [before = RecordState.Done] = (await file.read(Buffer.alloc(1), 0, 1, at)).buffer;
+        if (!isLive(before)) continue;
+        await file.write(bytes, 0, bytes.length, at);
+        givenUp.push(entry);
+      }
     } finally {
       await file.close();
     }
     const isComplete = list[0]?.kind === 'dead' && path.endsWith(SEALED_SUFFIX);
-    if ((mayDelete || isComplete) && !(await hasLive(path))) await unlink(path);
+    if (!mayDelete && !isComplete) continue;
+    await unlessGone(path, async (name) => {
+      if (!(await hasLive(name))) await unlink(name);
+    });
   }
+  return givenUp;
 }
 
 /** A running process goes on with its work: it may have completed the segment since we looked, or have delivered it. */

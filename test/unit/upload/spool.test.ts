@@ -26,7 +26,7 @@ import { createParcel, leaveOrigin, partsOf } from '../../../src/upload/parcel.t
 import type { Parcel } from '../../../src/upload/parcel.ts';
 import { unfollowed } from '../../../src/upload/settlements.ts';
 import { lockHome, settleHome, shardFolder } from '../../../src/upload/spool/home.ts';
-import { purge, takeInventory } from '../../../src/upload/spool/inventory.ts';
+import { purge, takeInventory, type Entry } from '../../../src/upload/spool/inventory.ts';
 import { readSegment } from '../../../src/upload/spool/folder.ts';
 import { Spool, SpoolState } from '../../../src/upload/spool/spool.ts';
 import type { SpoolSettings } from '../../../src/upload/spool/spool.ts';
@@ -427,7 +427,7 @@ test('what is purged while it is being read for its turn is not sent a second ti
   const before = await open(folder);
   before.spool.offer(parcel(ONE, 'purged'));
   await before.spool.close();
-  const purgeAll = async (): Promise<void> => purge((await takeInventory(home)).entries, false);
+  const purgeAll = async (): Promise<Entry[]> => purge((await takeInventory(home)).entries, false);
   const rig = await open(
     folder,
     {},
@@ -460,15 +460,16 @@ test('what is purged after its segment was completed, or delivered, is found all
   const home = newFolder();
   const folder = shardFolder(home, 0);
   const rig = await open(folder);
-  rig.spool.offer(parcel(ONE, 'purged'));
-  await until(() => rig.gauges.get('spooledRuns') === 1);
+  for (const name of ['delivered', 'purged']) rig.spool.offer(parcel(ONE, name));
+  await until(() => rig.gauges.get('spooledRuns') === 2);
   const { entries } = await takeInventory(home);
   assert.ok(entries[0]?.path.endsWith('.open'));
+  rig.spool.settle(await take(rig, ONE));
   await rig.spool.close();
-  await purge(entries, false);
+  assert.deepEqual(await purge(entries, false), [entries[1]], 'told is what was purged');
   assert.deepEqual((await takeInventory(home)).entries, []);
   for (const file of files(folder)) rmSync(join(folder, file));
-  await purge(entries, false);
+  assert.deepEqual(await purge(entries, false), []);
 });
 
 test('segments of another version are told, counted and left as they are', async () => {
